@@ -154,7 +154,7 @@ def test_html_in_cells_is_reported_with_its_remedy(workshop: Any, tmp_path: Path
     corpus = {"kind": "tsv", "files": _table(tmp_path / "a.tsv", [*html, *sentences])}
     with_both = {one.text: one for one in remarks(_report(workshop, corpus)) if "HTML" in one.text}
     assert [text.partition(":")[0] for text in with_both] == [
-        "1 pair with tags of HTML or XML, such as <b>",
+        "1 pair with tags of HTML, such as <b>",
         "1 pair with characters written as in HTML, such as &amp; for &",
     ]
     assert [[place.rpartition(":")[2] for place in one.places] for one in with_both.values()] == [["2"], ["1"]]

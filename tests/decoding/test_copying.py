@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding import interpreter
-from transformer_mt.decoding.copying import notes_of_copies, with_copies
+from transformer_mt.decoding.copying import faults, notes_of_copies, with_copies
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
@@ -45,12 +46,25 @@ from transformer_mt.decoding.translator import Translator
         (".5 kg", ["5"], False),
         ("10-5", ["-5"], False),
         ("bei -5 Grad", ["-5"], True),
+        # what touches a copy in the line may touch it in the translation
+        ("{done}/{total} Dateien", ["{done}", "{total}"], True),
+        ("v{version} in {n}px, %d+, vor {n}s", ["{version}", "{n}", "%d", "{n}"], True),
+        ("{user}@{host}: \\frac{a}{b}", ["{user}", "{host}", "{a}", "{b}"], True),
+        # signs that make another placeholder of it
+        ("${{name}", ["{name}"], False),
+        ("{name}}", ["{name}"], False),
+        ("%%s", ["%s"], False),
+        ("${name} %{name}", ["${name}", "%{name}"], True),
     ],
 )
 def test_a_translation_has_its_copies_as_often_as_the_line(text: str, copies: list[str], has_them: bool) -> None:
     own = Translation((), (Hypothesis(text, (), 0.0),))
-    assert (with_copies(own, copies) is own) is has_them
-    assert with_copies(replace(own, n_best=(*own.n_best, Hypothesis("other", (), 0.0))), copies) is None, "n best"
+    assert (faults(own, copies) == 0) is has_them
+    if has_them:
+        others = (*own.n_best, Hypothesis("other", (), -1.0), Hypothesis(f"o {text}", (), -2.0))
+        found = with_copies(replace(own, n_best=others), copies)
+        assert found is not None
+        assert [one.text for one in found.n_best] == [text, f"o {text}"], "a worse one that is wrong changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -60,11 +74,14 @@ def test_a_translation_has_its_copies_as_often_as_the_line(text: str, copies: li
         ("%s Hunde", ["%d"], "%d Hunde"),
         ("an a@b.exampl und {nam}", ["a@b.example", "{name}"], "an a@b.example und {name}"),
         ("{{ a }} da", ["{{ b }}"], "{{ b }} da"),
-        ("%d %d", ["%d", "%s"], "%s %d"),
+        ("{ {x}} da", ["{{x}}"], "{ {{x}} da"),
+        ("%d Hunde %d", ["%d", "%s"], "%d Hunde %s"),  # the one that stands where the line has the other
+        ("https://a.b/1 https://a.b/1", ["https://a.b/2", "https://a.b/1"], "https://a.b/2 https://a.b/1"),
         # which one is which?
         ("Hunde", ["%d"], None),
         ("{x} und {y}", ["{a}", "{b}"], None),
         ("{x} und {y}", ["{a}"], None),
+        ("%d %d %d", ["%d", "%s"], None),
         ("siehe {x}", ["https://a.example"], None),
         ("{{ a.b }} da", ["{{a.b}}"], None),  # another number of words: links would be wrong
         ("%d und 7", ["%s", "8"], None),
@@ -117,6 +134,8 @@ def test_what_the_model_copies_by_itself_is_not_forced(
         ("Hunde", "dogs@mail.example", ["the translation has dogs@mail.example, which the line does not have"]),
         ("{a}{b} {c} {d} {e} {f}", "", ["the translation lacks {a}, {b}, {c}, {d}, {e}, ..."]),
         ("www.a.example", "www.", ["the translation lacks www.a.example"]),
+        ("%s von %d", "%d von %s", ["the translation has another order: %d, %s"]),
+        ("{s} von %2$d %1$s", "%1$s %2$d von {s}", []),
         ("{{ a\x1bb }}", "", ["the translation lacks {{ a\N{REPLACEMENT CHARACTER}b }}"]),
     ],
 )
@@ -145,7 +164,8 @@ def test_addresses_and_placeholders_are_copied_without_a_glossary(tiny_model: Pa
 def test_what_a_search_cannot_copy_is_noted(tiny_model: Path) -> None:
     translator = Translator.load([tiny_model], DecodingConfig(method="sample"))
     found = list(translator.translate(LINES))
-    assert [any("the translation lacks" in note for note in one.notes) for one in found] == [1, 1, 0, 1, 1]
+    assert [any("the translation lacks" in note for note in one.notes) for one in found] == [1, 0, 0, 1, 1]
+    assert found[1].text == LINES[1], "a line of copies alone needs no search"
 
 
 def test_only_lines_that_lack_their_copies_are_searched_again(
@@ -165,3 +185,49 @@ def test_only_lines_that_lack_their_copies_are_searched_again(
     assert asked[0] == lines
     assert len(asked[1]) == 2
     assert not any("{" in line or "%" in line for line in asked[1]), "the model reads stand-ins"
+
+
+def test_a_glossary_may_translate_an_address(tiny_model: Path) -> None:
+    terms = Glossary({"https://de.a.example": "https://en.a.example"})
+    found = Translator.load([tiny_model]).translate("see https://de.a.example and {x}", terms=terms)
+    assert ("https://en.a.example" in found.text, "{x}" in found.text, "de.a" in found.text) == (True, True, False)
+
+
+def test_characters_written_as_in_html_are_characters_of_copies_too(tiny_model: Path) -> None:
+    """A model whose training text was cleaned so knows no entities; its user may paste some."""
+    translator = Translator.load([tiny_model])
+    line = "see https://a.example/?b=1&amp;c=2 and &#123;x&#125;"
+    assert "&amp;" in translator.translate(line).text
+    data = translator.config.data.model_copy(update={"cleaning": CleaningConfig(entities=True)})
+    translator.config = translator.config.model_copy(update={"data": data})
+    text = translator.translate(line).text
+    assert ("https://a.example/?b=1&c=2" in text, "{x}" in text, "&amp;" in text) == (True, True, False)
+
+
+def test_unknown_tokens_of_a_copy_are_not_noted(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny model knows no brackets, and no question mark."""
+    translator = Translator.load([tiny_model])
+    answer = Translator._answer
+
+    def copying(self: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
+        found = answer(self, sources, align)
+        return [replace(one, n_best=(replace(one.n_best[0], text="dog {x}"),)) for one in found]
+
+    monkeypatch.setattr(Translator, "_answer", copying)
+    found = translator.translate("a dog? {x}", split=False)
+    assert [note for note in found.notes if "unknown" in note] == ["1 unknown word: ?"]
+
+
+@pytest.mark.parametrize(("first", "second", "kept"), [("{x} or", "{x} %s", 0), ("or", "{x}", 1), ("{y}", "{y}", 0)])
+def test_the_second_search_must_have_fewer_faults(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, kept: int
+) -> None:
+    texts = iter([first, second])
+
+    def answer(_: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
+        return [Translation(("x",), (Hypothesis(next(texts), (), 0.0),))]
+
+    monkeypatch.setattr(Translator, "_answer", answer)
+    found = Translator.load([tiny_model]).translate("a {x} b %d {z}", split=False)
+    assert found.text == (first, second)[kept]
+    assert found.notes[0].startswith("the translation lacks")

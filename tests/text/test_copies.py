@@ -21,6 +21,9 @@ from transformer_mt.text.copies import copied
             "http://x.y/에서, http://x.y/인데, http://x.y/a_고양이.",
             ["http://x.y/", "http://x.y/", "http://x.y/a_고양이"],
         ),
+        ("%{a} ${b} ${{ c }} %%s %ld %(n)s {{{d}}}", ["%{a}", "${b}", "${{ c }}", "%%s", "%ld", "%(n)s", "{{{d}}}"]),
+        ("50 % der, 100%ig, 10%-s, 20%-i, 10%d'or, 5%x, a %, {", []),
+        ("{a}/{b} v{c} {d}s %d/%d", ["{a}", "{b}", "{c}", "{d}", "%d", "%d"]),
         ("'https://x.y/O'Brien' {{ a.b }} %s {% if x %}", ["https://x.y/O'Brien", "{{ a.b }}", "%s", "{% if x %}"]),
     ],
 )

@@ -69,8 +69,9 @@ class Cleaner:
         unusual_lines = {DECODED: Batch.wrongly_decoded, QUOTED: Batch.quoted_as_csv, TAGS: Batch.with_tags}
         if not self.rules.entities:
             unusual_lines[ENTITIES] = Batch.with_entities
+        shown = (Batch(sources), Batch(targets)) if self.rules.entities else batches  # `&lt;b&gt;` becomes a tag
         for kind, unusual in unusual_lines.items():
-            for row in sorted((unusual(batches[0]) | unusual(batches[1])) - dropped):
+            for row in sorted((unusual(shown[0]) | unusual(shown[1])) - dropped):
                 counts.outliers[kind] += 1
                 counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]
         rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))

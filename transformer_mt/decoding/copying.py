@@ -6,17 +6,17 @@ A model that was trained with placeholders and numbers writes them best where it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import regex
 
-from transformer_mt.decoding.terms import JOINING, Span, Term
+from transformer_mt.decoding.terms import JOINING, Span, Term, between, has_words
 from transformer_mt.decoding.translation import Hypothesis, Translation, shown
 from transformer_mt.text.copies import NUMBER, UNBROKEN, may_have_unbroken
 from transformer_mt.text.script import SPACELESS
 
-# Beside a copy there is no letter or digit, and no number goes on. Korean particles may follow.
+# Beside other copies there is no letter or digit, and no number goes on. Korean particles may follow.
 _FREE = rf"(?<![[\p{{L}}\p{{M}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]])(?<!\d[.,:/'’-])"
 _ENDS = rf"(?!{JOINING.pattern}|[.,:/'’-]\d)"
 _KINDS = {  # a copy is of the first kind that it matches
@@ -25,6 +25,8 @@ _KINDS = {  # a copy is of the first kind that it matches
     "e-mail address": regex.compile(r".*@"),
     "number": regex.compile(""),
 }
+_IN_ORDER = regex.compile(r"%(?![({\d])")  # a program fills these in their order
+NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
 
 
@@ -35,55 +37,90 @@ def unbroken(line: str) -> list[Span]:
     return [Span(found.start(), Term(found[0], found[0])) for found in UNBROKEN.finditer(line)]
 
 
+def is_only_copies(line: str) -> bool:
+    """Whether a line has addresses or placeholders, and no word beside them: it is its own translation."""
+    copies = unbroken(line)
+    return bool(copies) and not has_words(between(line, copies))
+
+
 def notes_of_copies(line: str, translation: str) -> list[str]:
     """What a user must know of a translation whose addresses and placeholders are not those of its line."""
     if not may_have_unbroken(line) and not may_have_unbroken(translation):
         return []
-    given, written = (Counter(span.term.source for span in unbroken(text)) for text in (line, translation))
-    lost, new = (list(some.elements()) for some in (given - written, written - given))
-    notes = [f"the translation lacks {shown(lost)}"] if lost else []
-    return [*notes, f"the translation has {shown(new)}, which the line does not have"] if new else notes
+    given, written = ([span.term.source for span in unbroken(text)] for text in (line, translation))
+    notes = list[str]()
+    lost, new = Counter(given) - Counter(written), Counter(written) - Counter(given)
+    if lost:
+        notes.append(f"the translation lacks {shown([*lost.elements()])}")
+    if new:
+        notes.append(f"the translation has {shown([*new.elements()])}{NOT_IN_LINE}")
+    in_order = [copy for copy in written if _IN_ORDER.match(copy)]
+    if not notes and in_order != [copy for copy in given if _IN_ORDER.match(copy)]:
+        notes.append(f"the translation has another order: {shown(in_order)}")
+    return notes
+
+
+def faults(translation: Translation, copies: Sequence[str]) -> int:
+    """How many copies a translation lacks, or has without need."""
+    if _has_copies(translation.text, copies):
+        return 0
+    given, written = Counter(copies), Counter(span.term.source for span in unbroken(translation.text))
+    return max(1, (given - written).total() + (written - given).total())
 
 
 def with_copies(own: Translation, copies: Sequence[str], prefix: str = "") -> Translation | None:
-    """The translation, if all its hypotheses have each copy as often as it is listed, and nothing else of its kind.
+    """The hypotheses that have each copy as often as it is listed, and nothing else of its kind; None if none has.
 
-    A misspelled address or placeholder is put right: the translation lacks one, and has one of the same kind that is
-    not listed. None if a hypothesis has no clear place for a copy, or begins with a prefix.
+    A misspelled address or placeholder is put right: a hypothesis lacks one, and has one of the same kind that is not
+    listed. Nothing is changed after a prefix, which may have such a one.
     """
-    if all(_has_copies(one.text, copies) for one in own.n_best):
-        return own
     found = dict[str, Hypothesis]()  # by text
     for one in own.n_best:
-        text = None if prefix.strip() else _repaired(one.text, copies)
-        if text is None or not _has_copies(text, copies):
-            return None
-        found.setdefault(text, replace(one, text=text))
-    return replace(own, n_best=tuple(found.values()))
+        text = one.text if prefix.strip() or _has_copies(one.text, copies) else _repaired(one.text, copies)
+        if _has_copies(text, copies):
+            found.setdefault(text, replace(one, text=text))
+    return replace(own, n_best=tuple(found.values())) if found else None
 
 
-def _repaired(text: str, copies: Sequence[str]) -> str | None:
-    given, written = Counter(copies), Counter(span.term.source for span in unbroken(text))
-    missing, others = _by_kind(given - written), _by_kind(written - given)
-    for kind, right in missing.items():
-        wrong = others.get(kind, [])
-        if len(right) != 1 or len(wrong) != 1 or len(right[0].split()) != len(wrong[0].split()):
-            return None
-        start = next(span.start for span in unbroken(text) if span.term.source == wrong[0])
-        text = text[:start] + right[0] + text[start + len(wrong[0]) :]
+def _repaired(text: str, copies: Sequence[str]) -> str:
+    """A text with copies in place of what is misspelled, if it is clear which is which."""
+    written = [span.term.source for span in unbroken(text)]
+    missing = _by_kind((Counter(copies) - Counter(written)).elements())
+    for kind, wrong in _by_kind((Counter(written) - Counter(copies)).elements()).items():
+        right = missing.get(kind, [])
+        if (len(right), len(wrong)) != (1, 1) or len(right[0].split()) != len(wrong[0].split()):
+            continue
+        places = [span for span in unbroken(text) if _kind(span.term.source) == kind]
+        if written.count(wrong[0]) > 1:  # it is one of the copies too, so it must stand where the line has the other
+            of_line = [copy for copy in copies if _kind(copy) == kind]
+            if len(of_line) != len(places):
+                continue
+            places = [place for place, copy in zip(places, of_line, strict=True) if copy == right[0]]
+        wrong_places = [place for place in places if place.term.source == wrong[0]]
+        if len(wrong_places) == 1:
+            text = text[: wrong_places[0].start] + right[0] + text[wrong_places[0].end :]
     return text
 
 
-def _by_kind(copies: Counter[str]) -> dict[str, list[str]]:
+def _by_kind(copies: Iterable[str]) -> dict[str, list[str]]:
     found = dict[str, list[str]]()
-    for copy in copies.elements():
-        found.setdefault(next(kind for kind, sign in _KINDS.items() if sign.match(copy)), []).append(copy)
+    for copy in copies:
+        found.setdefault(_kind(copy), []).append(copy)
     return found
 
 
+def _kind(copy: str) -> str:
+    return next(kind for kind, sign in _KINDS.items() if sign.match(copy))
+
+
 def _has_copies(text: str, copies: Sequence[str]) -> bool:
-    """The longest copies come first: a number or a placeholder may be a part of a longer one."""
-    for copy, times in sorted(Counter(copies).items(), key=lambda item: -len(item[0])):
+    """The longest copies come first: a number may be a part of another copy."""
+    wanted = Counter(copies)
+    of_line = Counter({copy: times for copy, times in wanted.items() if UNBROKEN.fullmatch(copy)})
+    if Counter(span.term.source for span in unbroken(text)) != of_line:
+        return False
+    text = UNBROKEN.sub(_PLACED, text) if of_line else text
+    for copy, times in sorted((wanted - of_line).items(), key=lambda item: -len(item[0])):
         is_number = NUMBER.fullmatch(copy) is not None
         sign = NUMBER if is_number else regex.compile(f"{_FREE}{regex.escape(copy)}{_ENDS}", regex.V1)
         found = [match.span() for match in sign.finditer(text) if match.group() == copy]
@@ -91,4 +128,4 @@ def _has_copies(text: str, copies: Sequence[str]) -> bool:
             return False
         ends, starts = [0, *(end for _, end in found)], [*(start for start, _ in found), len(text)]
         text = _PLACED.join(text[end:start] for end, start in zip(ends, starts, strict=True))
-    return UNBROKEN.search(text) is None
+    return True

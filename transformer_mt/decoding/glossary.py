@@ -90,7 +90,7 @@ class Glossary:
         return [span.term for span in self.spans(line)]
 
     def spans(self, line: str) -> list[Span]:
-        """Terms at their places in a line: addresses and placeholders, then entries, then numbers.
+        """Terms at their places in a line: addresses and placeholders, then other entries, then numbers.
 
         Entries are found from left to right; of those that start at the same place, the longest. They match whole
         words, also if the line writes its letters decomposed (NFD), as macOS does. Korean particles may follow an entry
@@ -98,7 +98,8 @@ class Glossary:
         """
         text, places = _composed(line)
         taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another
-        copies, numbers = (((*found.span(), None) for found in signs.finditer(text)) for signs in (UNBROKEN, NUMBER))
+        copies = ((*found.span(), self.entries.get(found[0])) for found in UNBROKEN.finditer(text))
+        numbers = ((*found.span(), None) for found in NUMBER.finditer(text))
         spaced, at_space = _spaced(text)
         entries = ((at_space[start], at_space[end], target) for start, end, target in self._matches(spaced))
         for start, end, target in chain(copies, entries, numbers):

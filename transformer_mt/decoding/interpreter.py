@@ -10,10 +10,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, islice, repeat, tee
-from typing import cast, overload
+from typing import NamedTuple, cast, overload
 
 from transformer_mt.decoding.computing import Computing as Computing
-from transformer_mt.decoding.copying import notes_of_copies, unbroken, with_copies
+from transformer_mt.decoding.copying import faults, is_only_copies, notes_of_copies, unbroken, with_copies
 from transformer_mt.decoding.forced import Forced, aligned_tokens, links_across
 from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
@@ -21,12 +21,13 @@ from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.pair_scorer import CHUNK, PairScorer
 from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms, words_linked
 from transformer_mt.decoding.request import Request, SearchResult
-from transformer_mt.decoding.term_reader import Piece
-from transformer_mt.decoding.terms import LineTerms, Span, Term, spans_of_terms
+from transformer_mt.decoding.term_reader import BoundLine, Piece
+from transformer_mt.decoding.terms import LineTerms, Span, Term, between, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, without_search
 from transformer_mt.decoding.translation import Translation as Translation
 from transformer_mt.errors import checked_number
+from transformer_mt.text.cleaning import with_characters
 from transformer_mt.text.vocabulary import UNK
 from transformer_mt.text.words import words_of_tokens
 
@@ -34,6 +35,17 @@ GPU_CHUNK = 32_768  # lines that are translated together on a GPU, for up to 9 h
 ALIGNED_CHUNK = 8192  # at most, with alignments: their attention is in memory
 _WITHOUT = "without the term"
 Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
+
+
+class _Free(NamedTuple):
+    """A line as the model reads it without terms, and the copies that its translation must have."""
+
+    source: Source
+    spans: Sequence[Span]
+
+    @property
+    def copies(self) -> list[str]:
+        return [span.term.target for span in self.spans]
 
 
 class Interpreter(PairScorer):
@@ -131,51 +143,69 @@ class Interpreter(PairScorer):
     ) -> Iterator[Translation]:
         """The work of `translate`. All sentences of a chunk of lines are searched together."""
         while chunk := list(islice(given, chunk_size)):
+            rules = self.config.data.cleaning
+            chunk = [one if one[2] else (with_characters(one[0], rules), *one[1:]) for one in chunk]
             parted = [list(self._parts(*one)) if split else [Piece(*one)] for one in chunk]
             for parts, translated in zip(parted, self._translated(parted, align), strict=True):
                 yield self._join(parts, translated)
 
     def _translated(self, parted: Sequence[Sequence[Piece]], align: bool) -> Iterator[list[Translation]]:
         """The translations of the pieces of each line."""
-        read = [[(piece, self._read(*piece)) for piece in some] for some in parted]
+        read = [[(piece, self._read_piece(piece)) for piece in some] for some in parted]
         searched = [one for some in read for one in some if one[1].tokens]
         found = self._free_or_bound(searched, align)
         answers = iter(self._with_own_words([piece for piece, _ in searched], found, align))
         for some in read:
             yield [next(answers) if source.tokens else without_search(source) for _, source in some]
 
+    def _read_piece(self, piece: Piece) -> Source:
+        if not piece.terms and not piece.prefix.strip() and is_only_copies(piece.line):
+            bound = BoundLine(((piece.line, piece.line),), answer=piece.line.strip())
+            return Source(piece.line, (), (), (), (), False, bound)
+        return self._read(*piece)
+
     def _free_or_bound(self, searched: Sequence[tuple[Piece, Source]], align: bool) -> list[Translation]:
         """As `_answer`; but copies are only required where the model, which is first left free, has no place for them.
 
         They are the terms of a line if all of these are copies, and without terms its addresses and placeholders.
         """
-        tried = dict[int, tuple[Source, Sequence[Span]]]()  # by index: what the model reads at first, and the copies
-        for n, (piece, source) in enumerate(searched):
-            spans = spans_of_terms(piece.line, piece.terms)
-            if spans and (piece.prefix.strip() or not all(span.term.is_copy for span in spans)):
-                continue
-            free = self._read(piece.line, "") if spans else source
-            spans = spans or unbroken(piece.line)
-            if spans and (source.bound is None or not (UNK in free.ids or free.is_cut)):
-                tried[n] = free, spans
-        found = self._answer([tried[n][0] if n in tried else source for n, (_, source) in enumerate(searched)], align)
+        free = {n: one for n, pair in enumerate(searched) if (one := self._free(*pair)) is not None}
+        found = self._answer([free[n].source if n in free else source for n, (_, source) in enumerate(searched)], align)
         again = list[int]()
-        for n, (_, some) in tried.items():
-            right = with_copies(found[n], [span.term.target for span in some], searched[n][0].prefix)
+        for n, one in free.items():
+            right = with_copies(found[n], one.copies, searched[n][0].prefix)
             if right is not None:
-                found[n] = right
+                found[n] = self._without_unknown_copies(right, one)
             elif self.binds:
                 again.append(n)
-        bound = [self._read(*searched[n][0][:2], tried[n][1]) for n in again]
-        searchable = [one for one in bound if one.tokens]
-        answers = iter(self._answer(searchable, align) if searchable else ())
-        for n, one in zip(again, bound, strict=True):
-            found[n] = next(answers) if one.tokens else without_search(one)
+        bound = [self._read(*searched[n][0][:2], free[n].spans) for n in again]
+        for n, translation in zip(again, self._answer(bound, align) if bound else (), strict=True):
+            copies = free[n].copies
+            if searched[n][0].terms or faults(translation, copies) < faults(found[n], copies):
+                found[n] = translation
         for n, (piece, _) in enumerate(searched):
             if not piece.terms and (notes := notes_of_copies(piece.line, found[n].text)):
                 others = (note for note in found[n].notes if not note.startswith(_WITHOUT))  # it has no other terms
                 found[n] = replace(found[n], notes=(*others, *notes))
         return found
+
+    def _free(self, piece: Piece, source: Source) -> _Free | None:
+        """A line with copies alone as the model reads it when it is left free; None for others."""
+        spans = spans_of_terms(piece.line, piece.terms)
+        if not spans:
+            return _Free(source, copies) if (copies := unbroken(piece.line)) else None
+        if piece.prefix.strip() or not all(span.term.is_copy for span in spans):
+            return None
+        free = self._read(piece.line, "")
+        return None if UNK in free.ids or free.is_cut else _Free(free, spans)
+
+    def _without_unknown_copies(self, translation: Translation, free: _Free) -> Translation:
+        """A translation that has its copies, without a note of their unknown tokens."""
+        source, spans = free
+        if UNK not in source.ids or source.is_cut:
+            return translation
+        beside = self._read("".join(between(source.line, spans)), "").notes
+        return replace(translation, notes=(*beside, *translation.notes[len(source.notes) :]))
 
     def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:
         """The translations; where one has lost words or a term, the model's own one with the terms in their places."""

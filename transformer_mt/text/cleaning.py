@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.languages import two_letters
-from transformer_mt.text.entities import without_entities
+from transformer_mt.text.entities import TIMES, without_entities
 
 TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules need token counts
 
@@ -37,7 +37,7 @@ def clean_text(
     note:     called with the name of each rule that changes the sentence
     """
     language = two_letters(language)
-    while rules.entities and (shown := without_entities(text)) != text:  # also what was written so twice
+    if (shown := with_characters(text, rules)) != text:
         text = shown
         note("entities")
     if rules.control_characters:
@@ -60,6 +60,11 @@ def clean_text(
     if shortened != spaced:
         note("repeats")
     return shortened
+
+
+def with_characters(text: str, rules: CleaningConfig) -> str:
+    """The text with characters in place of entities such as `&amp;`, if this is a rule."""
+    return without_entities(text, TIMES) if rules.entities else text
 
 
 def as_written(text: str, rules: CleaningConfig, language: str) -> str:

@@ -22,8 +22,8 @@ _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 # Of template engines (with spaces inside). The limit keeps the search linear.
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 _PLACEHOLDER = (
-    rf"{TEMPLATE}|\$?\{{[^{{}}\s]*\}}"
-    r"|%\([\w.]+\)[sdfr]|%(?:\d+\$)?[-+0]?\d*(?:\.\d+)?[sdifxr@](?![\p{L}\p{N}])"
+    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|\{{[^{{}}\s]*\}}"  # what touches it, such as the $ of ${{x}}, belongs to it
+    r"|(?<!\d)%(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}])))\}{0,3}"
 )
 _EMAIL = r"(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
 

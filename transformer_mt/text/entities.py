@@ -6,13 +6,26 @@ import re
 from html import unescape
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
-_TAG = re.compile(r"</?[A-Za-z][A-Za-z\d]{0,19}(?:\s[^<>]*)?/?>")
+_NAMES = (
+    "a|abbr|b|big|blockquote|body|br|button|center|cite|code|dd|del|div|dl|dt|em|figcaption|figure|font|form|h[1-6]|hr|html"
+    "|i|img|input|ins|kbd|label|li|link|mark|nobr|ol|option|p|pre|q|s|samp|script|section|select|small|span|strike|strong"
+    "|style|sub|sup|svg|table|tbody|td|th|thead|title|tr|tt|u|ul|var|video|wbr"
+    "|bpt|bx|ept|ex|g|it|mrk|ph|seg|ut|x"  # of translation memories
+)
+_TAG = re.compile(rf"</?(?:{_NAMES})(?:\s[^<>]*)?/?>|<!--", re.IGNORECASE)
+TIMES = 3  # a program that was given `&amp;` may write `&amp;amp;`
 
 
-def without_entities(text: str) -> str:
-    """The text with the characters that its entities stand for; white space becomes a space."""
-    if "&" not in text:
-        return text
+def without_entities(text: str, times: int = 1) -> str:
+    """The text with the characters that its entities stand for; white space becomes a space. times: see `TIMES`"""
+    for _ in range(times):
+        if "&" not in text or (shown := _once(text)) == text:
+            break
+        text = shown
+    return text
+
+
+def _once(text: str) -> str:
     return _ENTITY.sub(lambda match: unescape(match[0]) if unescape(match[0]).strip() else " ", text)
 
 
@@ -22,5 +35,5 @@ def has_entities(text: str) -> bool:
 
 
 def has_tags(text: str) -> bool:
-    """Whether it has tags of HTML or XML, such as `<b>` and `<br/>`."""
+    """Whether it has tags of HTML or of translation memories, such as `<b>` and `<br/>`; not `<unk>`, `<name>`."""
     return "<" in text and _TAG.search(text) is not None

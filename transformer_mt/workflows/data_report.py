@@ -203,20 +203,29 @@ def remarks(report: DataReport) -> Iterator[Remark]:
 def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
     for kind, outlier in outliers.items():
         if kind == DECODED:
-            text = f"{number_of(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
-            yield Remark(text, "Convert the file again from its original, with the right encoding.", outlier.places)
-        elif kind == QUOTED:
-            text = (
-                f'{number_of(outlier.pairs, "pair")} in quotes as in CSV files, such as "say ""yes""": kept as they are'
+            yield Remark(
+                f"{number_of(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept",
+                "Convert the file again from its original, with the right encoding.",
+                outlier.places,
             )
-            remedy = r'If a program wrote the file as CSV, set in its data.corpus:  kind: csv   delimiter: "\t"'
-            yield Remark(text, remedy, outlier.places)
+        elif kind == QUOTED:
+            yield Remark(
+                f'{number_of(outlier.pairs, "pair")} in quotes as in CSV files, such as "say ""yes""": kept',
+                r'If a program wrote the file as CSV, set in its data.corpus:  kind: csv   delimiter: "\t"',
+                outlier.places,
+            )
         elif kind == ENTITIES:
-            text = f"{number_of(outlier.pairs, 'pair')} with characters written as in HTML, such as &amp; for &: kept"
-            yield Remark(text, "Set data.cleaning.entities: true, or the model learns to write them.", outlier.places)
+            yield Remark(
+                f"{number_of(outlier.pairs, 'pair')} with characters written as in HTML, such as &amp; for &: kept",
+                "Set data.cleaning.entities: true, or the model learns to write them.",
+                outlier.places,
+            )
         elif kind == TAGS:
-            text = f"{number_of(outlier.pairs, 'pair')} with tags of HTML or XML, such as <b>: kept"
-            yield Remark(text, "The model learns to write them, and may break them.", outlier.places)
+            yield Remark(
+                f"{number_of(outlier.pairs, 'pair')} with tags of HTML, such as <b>: kept",
+                "The model learns to write them, and may break them. Remove them if what you translate has none.",
+                outlier.places,
+            )
         else:
             yield Remark(f"{number_of(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer_mt.decoding.copying import NOT_IN_LINE
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.glossary import Glossary, GlossaryCount
 from transformer_mt.decoding.interpreter import Interpreter
@@ -201,8 +202,10 @@ def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -
 
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
     """The notes of the engine, with code in place of its signs."""
-    notes = []
+    notes, left_out = [], not plain.signs and any(piece.kind == "code" for piece in plain.block.pieces)
     for message in answer.notes:
+        if left_out and message.endswith(NOT_IN_LINE):  # the model has read the block without its code
+            continue
         for sign, index in plain.signs.items():
             piece = plain.block.pieces[index]
             message = message.replace(sign, text[piece.start : piece.end])

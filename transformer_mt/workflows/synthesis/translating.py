@@ -83,7 +83,7 @@ def _lost(answer: Translation) -> str:
     """Why a translation is not that of the whole sentence."""
     if answer.is_cut:
         return LONG
-    return "unfinished translation" if any("stopped" in note for note in answer.notes) else ""
+    return "unfinished translation" if any("the translation was stopped" in note for note in answer.notes) else ""
 
 
 def _write_shard(file: Path, rows: Iterator[Row]) -> None:
