@@ -354,6 +354,14 @@ class TestModel:
         assert f"1 source cut to {most} tokens, the limit of the model\n" in error
         assert f"2 references cut to {most} tokens, the limit of the model, for the loss only" in error
 
+    @pytest.mark.parametrize("search", [("--mbr", "--samples", 2), ("--beam", 4)])
+    def test_translations_that_lack_a_placeholder_are_counted(self, tmt, model, write, search):
+        source, reference = write("sources", ["one {x} two", "one", "%s one"]), write("references", ["a", "b", "c"])
+        code, _, error = tmt("--model", model, "--source", source, "--reference", reference, *search, "--threads", 1)
+        assert code == 0
+        note = "2 translations without an address or placeholder of the source"
+        assert (note in error) == (search[0] == "--mbr")
+
     def test_the_score_after_training_is_the_same(self, tmt, model):
         ((name, report),) = evaluate_splits(model, ["test_one"], "cpu")
         stored = json.loads((model / "scores.json").read_text())["test_one"]

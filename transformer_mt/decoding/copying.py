@@ -26,6 +26,7 @@ _KINDS = {  # a copy is of the first kind that it matches
     "number": regex.compile(""),
 }
 _IN_ORDER = regex.compile(r"%(?![({\d])")  # a program fills these in their order
+LACKS = "the translation lacks"
 NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
 
@@ -51,7 +52,7 @@ def notes_of_copies(line: str, translation: str) -> list[str]:
     notes = list[str]()
     lost, new = Counter(given) - Counter(written), Counter(written) - Counter(given)
     if lost:
-        notes.append(f"the translation lacks {shown([*lost.elements()])}")
+        notes.append(f"{LACKS} {shown([*lost.elements()])}")
     if new:
         notes.append(f"the translation has {shown([*new.elements()])}{NOT_IN_LINE}")
     in_order = [copy for copy in written if _IN_ORDER.match(copy)]

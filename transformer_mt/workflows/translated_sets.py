@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.computing import FLOAT32, Computing
+from transformer_mt.decoding.copying import LACKS
 from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import number_of
 from transformer_mt.evaluation.examine import Words
@@ -60,6 +61,8 @@ def translated(translator: Translator, test_set: TestSet, with_loss: bool = Fals
     loss, limit = None, f"cut to {translator.max_length} tokens, the limit of {model}"
     if count := sum(translation.is_cut for translation in translations):
         note(f"{test_set.name}: {number_of(count, 'source')} {limit}")
+    if count := sum(any(LACKS in one for one in translation.notes) for translation in translations):
+        note(f"{test_set.name}: {number_of(count, 'translation')} without an address or placeholder of the source")
     if with_loss:
         of_references = translator.reference_loss(test_set.sources, test_set.references)
         loss = of_references.nats / of_references.tokens
