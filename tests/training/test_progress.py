@@ -131,7 +131,14 @@ def test_seconds_left_are_those_to_the_nearest_limit():
 )
 def test_how_to_train_on_depends_on_the_schedule(values: dict, stopped: str, said: str):
     state = TrainState(step=40, epoch=5, stopped=stopped)
-    assert how_to_train_on(state, settings(**values)) == said
+    assert how_to_train_on(state, settings(**values), [21]) == said
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "noam"])
+def test_a_longer_run_is_not_advised_if_the_first_half_was_best(schedule: str) -> None:
+    state = TrainState(step=40, epoch=5, stopped="max_steps 40 reached")
+    values = {"max_epochs": None, "max_steps": 40, "schedule": schedule}
+    assert how_to_train_on(state, settings(**values), [8, 20]).startswith("nothing was gained after step 20: ")
 
 
 def test_after_a_step_that_compiled_nobody_knows_yet_how_long_the_others_take():

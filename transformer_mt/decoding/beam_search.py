@@ -149,9 +149,9 @@ def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> Be
     """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
     if state.constraints is not None:
         return _advance_constrained(state, state.constraints, log_probabilities(logits_NV), options)
-    tokens_NV, scores_BW = summands(logits_NV, state.scores_BW)
-    state.limits.forbid(tokens_NV, state.tokens_BWT.flatten(0, 1))
-    extensions = _likeliest(tokens_NV, scores_BW, options.beam)
+    added_NV, scores_BW = summands(logits_NV, state.scores_BW)
+    state.limits.forbid(added_NV, state.tokens_BWT.flatten(0, 1))
+    extensions = _likeliest(added_NV, scores_BW, options.beam)
     ended_BX = _ended(state, extensions)
     state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
     scores_BW, place_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
@@ -197,9 +197,12 @@ def _extended(state: BeamState[C], extensions: Extensions, scores_BW: Tensor, pl
     )
 
 
-def _likeliest(tokens_NV: Tensor, scores_BW: Tensor, beam: int) -> Extensions:
-    """The 2W likeliest extensions of each sentence, likeliest first; their scores are sums of both numbers."""
-    scores_BX, tokens_BX, parent_BX = top_candidates(tokens_NV, scores_BW, 2 * beam)
+def _likeliest(added_NV: Tensor, scores_BW: Tensor, beam: int) -> Extensions:
+    """The 2W likeliest extensions of each sentence, likeliest first; their scores are sums of both numbers.
+
+    added: [N, V], what each token adds to the score of its hypothesis
+    """
+    scores_BX, tokens_BX, parent_BX = top_candidates(added_NV, scores_BW, 2 * beam)
     missing = (0, 2 * beam - tokens_BX.shape[1])  # if the vocabulary is smaller than the beam
     scores_BX, tokens_BX = F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS)
     return Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))

@@ -162,8 +162,8 @@ class Constraints:
         again_BWP = ~open_BWP & (length_BWP == self.lengths_BP[:, None] - 1)
         forbidden_BWP = torch.where(again_BWP, last_BP[:, None], PAD)  # padding is forbidden anyway
         free_N = torch.ones_like(log_p_NV[:, 0], dtype=torch.bool)
-        if n_steps < limits.prefix_BP.shape[1]:
-            free_N = (limits.prefix_BP[:, n_steps] == PAD).repeat_interleave(width)
+        if n_steps < limits.prefix_BT.shape[1]:
+            free_N = (limits.prefix_BT[:, n_steps] == PAD).repeat_interleave(width)
         before_NV = None if free_N.all() else log_p_NV.clone()
         # A longer pattern may continue the word of a shorter one.
         next_NP = torch.where(length_BWP > 0, self._next(), PAD).flatten(0, 1)

@@ -100,7 +100,7 @@ class Limits:
 
     shortest_B:      the fewest tokens before the end token
     longest_B:       the most tokens, end token included; a translation that has not ended then is stopped
-    prefix_BP:       ids that a translation must begin with; PAD where any id is allowed
+    prefix_BT:       ids that a translation must begin with; PAD where any id is allowed
     no_repeat_ngram: no sequence of this many tokens may occur twice; 0: no limit
     min_steps:       the largest of shortest_B, as a Python number: later steps need no look at shortest_B
     max_steps:       the largest of longest_B, as a Python number: after so many steps all translations are stopped
@@ -109,7 +109,7 @@ class Limits:
 
     shortest_B: Tensor
     longest_B: Tensor
-    prefix_BP: Tensor
+    prefix_BT: Tensor
     no_repeat_ngram: int
     min_steps: int
     max_steps: int
@@ -141,7 +141,7 @@ class Limits:
             self,
             shortest_B=self.shortest_B[sentences_B],
             longest_B=self.longest_B[sentences_B],
-            prefix_BP=self.prefix_BP[sentences_B],
+            prefix_BT=self.prefix_BT[sentences_B],
         )
 
     def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
@@ -150,7 +150,7 @@ class Limits:
         Padding, the start token and tags are always forbidden. A row in which everything is forbidden may end.
         """
         n_steps, width = tokens_NT.shape[1], logits_NV.shape[0] // len(self.longest_B)
-        free_NV = logits_NV.clone() if n_steps < self.prefix_BP.shape[1] else None  # a prefix overrules other limits
+        free_NV = logits_NV.clone() if n_steps < self.prefix_BT.shape[1] else None  # a prefix overrules other limits
         end_logit_N = logits_NV[:, EOS].clone() if self.no_repeat_ngram else None
         logits_NV[:, PAD] = -math.inf
         logits_NV[:, BOS] = -math.inf
@@ -163,7 +163,7 @@ class Limits:
             stuck_N = logits_NV.amax(dim=-1) == -math.inf
             logits_NV[:, EOS] = torch.where(stuck_N, end_logit_N, logits_NV[:, EOS])
         if free_NV is not None:
-            forced_N1 = self.prefix_BP[:, n_steps].repeat_interleave(width)[:, None]
+            forced_N1 = self.prefix_BT[:, n_steps].repeat_interleave(width)[:, None]
             forced_NV = torch.full_like(free_NV, -math.inf).scatter_(1, forced_N1, free_NV.gather(1, forced_N1))
             logits_NV.copy_(torch.where(forced_N1 == PAD, logits_NV, forced_NV))
 

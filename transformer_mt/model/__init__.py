@@ -13,7 +13,7 @@ The name of a tensor ends with its shape: `scores_BHQM` is [B, H, Q, M]. The let
     Q  query positions                 M  key and value positions
     P  rows of a position table        I  pairs of coordinates that share an angle
     N  rows of a flattened batch       E  outputs of a linear map
-    W  candidate translations of a sentence, during a search
+    W  candidate translations of a sentence, during a search; X and R are others of them, such as 2W extensions
 
 `memory` is the encoder's output. Masks are bool; True means "may attend". The paper's product x W is a `Linear`, which
 stores W transposed: the first matrix of a feed-forward network is [F, D]. This package works on ids and tensors; it

@@ -15,7 +15,7 @@ class MultiHeadAttention(nn.Module):
     product. `output` is W^O [D, D].
     dropout: probability of dropping an attention weight
     bias:    whether each product adds a bias; the formula has none
-    rotary:  rotates queries and keys by position; None: no rotation
+    rotary:  rotates queries and keys of self-attention (no memory) by position; None: no rotation
     """
 
     def __init__(

@@ -124,8 +124,8 @@ def reason(measured: Sequence[Candidate]) -> str:
     return "lowest validation loss" if best.bleu is None else "equal validation BLEU, lower loss"
 
 
-def how_to_train_on(state: TrainState, settings: TrainingConfig) -> str:
-    """What to do for a longer training, when this one has reached a limit."""
+def how_to_train_on(state: TrainState, settings: TrainingConfig, steps: Sequence[int]) -> str:
+    """What to do for a longer training, when this one has reached a limit. steps: of the checkpoints of its model"""
     limit, end = state.stopped.split(" ")[0], ends_with(settings)
     reached = {"max_steps": state.step, "max_epochs": state.latest_epoch}
     limits = [limit, *(key for key, done in reached.items() if done >= (getattr(settings, key) or math.inf))]
@@ -135,9 +135,11 @@ def how_to_train_on(state: TrainState, settings: TrainingConfig) -> str:
         limits.append("decay_steps")
     longer = {key: 2 * max(getattr(settings, key), reached.get(key, 0)) for key in limits}
     more = " ".join(f"--set training.{key}={value}" for key, value in longer.items())
-    if limit == end:  # its learning rate has come to its end
-        return f"for a longer run, start again with --fresh {more}"
-    if limit == "max_minutes" and end:
+    if limit == "max_minutes" and limit != end and end:
         shorter = f"--set training.{end}={reached[end]}"
         return f"the learning rate has not come to its end; start again with --fresh {shorter}"
+    if max(steps) <= state.step / 2:
+        return f"nothing was gained after step {max(steps):,}: more pairs or more dropout may help, more updates hardly"
+    if limit == end:  # its learning rate has come to its end
+        return f"for a longer run, start again with --fresh {more}"
     return f"to train on, repeat the command with {more}"

@@ -367,7 +367,7 @@ class TrainingJob:
         if (plots := events.draw()) is not None:
             events.say(f"plots      {plots}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
-        events.say(f"           {how_to_train_on(state, self.config.training)}")
+        events.say(f"           {how_to_train_on(state, self.config.training, final.steps)}")
         reached = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
         events.record("finished", **reached, averaged=final.steps, shipped=final.to_json())
         search = search_name(self.config.decoding)
