@@ -45,7 +45,7 @@ TRAINING: list[Group] = [
             [
                 ("model/transformer", "Transformer.encode"),
                 ("model/transformer", "Transformer.decode"),
-                ("kernels/loss", "smoothed_cross_entropy"),
+                ("kernels/loss", "linear_cross_entropy"),
             ],
         ],
     ),

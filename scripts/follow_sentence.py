@@ -122,7 +122,7 @@ def main() -> None:
         Path("pairs.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
         Path("config.yaml").write_text(CONFIG, encoding="utf-8")
         ways = {
-            "file to loss": follow(["train", "--config", "config.yaml", "--run-dir", "run"], "smoothed_cross_entropy"),
+            "file to loss": follow(["train", "--config", "config.yaml", "--run-dir", "run"], "linear_cross_entropy"),
             "command line to translation": follow(["translate", "--model", "run", " ".join(WORDS[:1] * TIMES)]),
         }
         os.chdir("/")

@@ -18,7 +18,7 @@ from torch.testing import assert_close
 from transformer_mt.kernels import gpu_loss as gpu_module
 from transformer_mt.kernels import loss as loss_module
 from transformer_mt.kernels.gpu_loss import MOST_ROWS, chunk_loss, chunks
-from transformer_mt.kernels.loss import LossSums, cpu_loss, logits_bytes, smoothed_cross_entropy
+from transformer_mt.kernels.loss import LossSums, cpu_loss, linear_cross_entropy, logits_bytes
 from transformer_mt.kernels.r_drop import consistent_cross_entropy, twin_logits_bytes, twin_rows
 
 D, V = 12, 50
@@ -49,7 +49,7 @@ def test_it_equals_torchs_cross_entropy_in_value_and_gradient(as_on_a_gpu, token
     hidden_ND, weight_VD, bias_V, target_N = tensors(tokens)
     of = (hidden_ND, weight_VD, bias_V) if with_bias else (hidden_ND, weight_VD)
     arguments = hidden_ND, weight_VD, bias_V if with_bias else None, target_N
-    ours, theirs = smoothed_cross_entropy(*arguments, SMOOTHING), by_torch(*arguments)
+    ours, theirs = linear_cross_entropy(*arguments, SMOOTHING), by_torch(*arguments)
     assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
     own, others = (torch.autograd.grad(3 * sums.smoothed, of) for sums in (ours, theirs))
     assert_close(own, others, rtol=1e-4, atol=1e-4 * max(1, tokens / 1000))
@@ -59,7 +59,7 @@ def test_it_equals_torchs_cross_entropy_in_value_and_gradient(as_on_a_gpu, token
 def test_in_bfloat16_it_differs_by_rounding_only(as_on_a_gpu, tokens: int) -> None:
     hidden_ND, weight_VD, bias_V, target_N = tensors(tokens, torch.bfloat16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        ours = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, SMOOTHING)
+        ours = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, SMOOTHING)
     theirs, of = by_torch(hidden_ND, weight_VD, bias_V, target_N), (hidden_ND, weight_VD, bias_V)
     assert_close(ours, theirs, rtol=1e-4, atol=0.02)
     gradients = zip(torch.autograd.grad(ours.smoothed, of), torch.autograd.grad(theirs.smoothed, of), strict=True)
@@ -83,7 +83,7 @@ def test_tokens_that_do_not_count_are_as_if_left_out(tokens: int, with_bias: boo
     bias_V = bias_V if with_bias else None
     counts_N = torch.rand(tokens) < 0.7
     masked_ND = hidden_ND.masked_fill(~counts_N[:, None], 0.0)
-    ours = smoothed_cross_entropy(masked_ND, weight_VD, bias_V, target_N, SMOOTHING, counts_N=counts_N)
+    ours = linear_cross_entropy(masked_ND, weight_VD, bias_V, target_N, SMOOTHING, counts_N=counts_N)
     theirs = by_torch(hidden_ND[counts_N], weight_VD, bias_V, target_N[counts_N])
     assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
     of = (hidden_ND, weight_VD, bias_V) if bias_V is not None else (hidden_ND, weight_VD)
@@ -117,7 +117,7 @@ def test_it_compiles_to_one_graph_for_each_size(as_on_a_gpu, monkeypatch: pytest
     monkeypatch.setattr(loss_module, "cpu_loss", lambda *arguments: gpu_module.gpu_loss(*arguments, compiled=True))
     for tokens, sizes in ((900, 1), (2048, 1), (1, 1), (9000, 2), (4000, 2), (16_384, 2), (15_000, 2)):
         hidden_ND, weight_VD, bias_V, target_N = tensors(tokens)
-        ours = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, SMOOTHING)
+        ours = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, SMOOTHING)
         assert_close(ours, by_torch(hidden_ND, weight_VD, bias_V, target_N), rtol=1e-5, atol=1e-4)
         assert graphs.frame_count == sizes, tokens
 

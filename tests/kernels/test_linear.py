@@ -15,7 +15,7 @@ from transformer_mt.config.model import ModelConfig
 from transformer_mt.kernels import onednn
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.kernels.linear import CpuLinear, store_by_columns
-from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.loss import linear_cross_entropy
 from transformer_mt.kernels.onednn import round_up_rows
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
@@ -85,7 +85,7 @@ def layer(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
 
 
 def loss(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
-    return smoothed_cross_entropy(x_ND, weight_VD, None, target_N, 0.1).smoothed
+    return linear_cross_entropy(x_ND, weight_VD, None, target_N, 0.1).smoothed
 
 
 def r_drop(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.kernels import loss as loss_module
-from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.loss import linear_cross_entropy
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.label_smoothing import smoothed_cross_entropy as by_the_paper
 
@@ -33,7 +33,7 @@ def gradients(value: Tensor, *of: Tensor) -> list[Tensor]:
 def test_it_equals_torchs_cross_entropy_in_value_and_gradient(tensors, smoothing, rows, monkeypatch):
     hidden_ND, weight_VD, bias_V, target_N = tensors
     monkeypatch.setattr(loss_module, "CPU_ROWS", rows)
-    ours = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, smoothing)
+    ours = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, smoothing)
     logits_NV = F.linear(hidden_ND, weight_VD, bias_V)
     theirs = F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
     torch.testing.assert_close(ours.smoothed, theirs, rtol=1e-5, atol=1e-4)
@@ -56,42 +56,42 @@ def test_it_equals_the_textbooks_divergence_up_to_a_constant(tensors):
     logp_NV = F.linear(hidden_ND, weight_VD, bias_V).log_softmax(dim=-1)
     divergence = F.kl_div(logp_NV, q_NV, reduction="sum")
     entropy = -(q_NV * q_NV.log()).sum()
-    ours = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, smoothing).smoothed
+    ours = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, smoothing).smoothed
     torch.testing.assert_close(ours, divergence + entropy, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(gradients(ours, hidden_ND), gradients(divergence, hidden_ND), rtol=1e-4, atol=1e-4)
 
 
 def test_without_a_bias_and_without_tokens(tensors):
     hidden_ND, weight_VD, _, target_N = tensors
-    ours = smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1).smoothed
+    ours = linear_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1).smoothed
     theirs = F.cross_entropy(hidden_ND @ weight_VD.T, target_N, label_smoothing=0.1, reduction="sum")
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
-    nothing = smoothed_cross_entropy(hidden_ND[:0], weight_VD, None, target_N[:0], 0.1).smoothed
+    nothing = linear_cross_entropy(hidden_ND[:0], weight_VD, None, target_N[:0], 0.1).smoothed
     assert nothing.item() == 0.0
     assert all(not gradient.any() for gradient in gradients(nothing, hidden_ND, weight_VD))
 
 
 def test_no_gradients_are_computed_when_they_are_off(tensors, monkeypatch):
     hidden_ND, weight_VD, bias_V, target_N = tensors
-    with_gradients = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
+    with_gradients = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
     monkeypatch.setattr(loss_module, "GeneratorGradients", None)
     for without in (torch.no_grad, torch.inference_mode):
         with without():
-            without_gradients = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
+            without_gradients = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
         assert (without_gradients.smoothed, without_gradients.nll) == (with_gradients.smoothed, with_gradients.nll)
 
 
 def test_huge_logits_do_not_overflow():
     hidden_ND, weight_VD = torch.full((2, 1), 1e4), torch.tensor([[1.0], [-1.0], [0.5]])
-    ours = smoothed_cross_entropy(hidden_ND, weight_VD, None, torch.tensor([0, 2]), 0.0)
+    ours = linear_cross_entropy(hidden_ND, weight_VD, None, torch.tensor([0, 2]), 0.0)
     torch.testing.assert_close(ours.smoothed, torch.tensor(5000.0))
 
 
 def test_autocast_changes_it_by_rounding_only(tensors):
     hidden_ND, weight_VD, bias_V, target_N = tensors
-    exact = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1).smoothed
+    exact = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1).smoothed
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        rounded = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1).smoothed
+        rounded = linear_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1).smoothed
     assert rounded.dtype is torch.float32
     assert 0 < abs((rounded - exact).item()) < 0.02 * exact.item()
     own, other = gradients(rounded, hidden_ND, weight_VD, bias_V), gradients(exact, hidden_ND, weight_VD, bias_V)
@@ -121,7 +121,7 @@ def test_no_tensor_of_all_logits_is_ever_made(monkeypatch):
     weight_VD.requires_grad_()
     target_N = torch.randint(vocabulary, (tokens,))
     with _LargestTensor() as record:
-        smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1).smoothed.backward()
+        linear_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1).smoothed.backward()
     assert record.largest == 16 * vocabulary
     with _LargestTensor() as record:
         consistent_cross_entropy(hidden_ND, hidden_ND + 1, weight_VD, None, target_N, 0.1, 2.0).smoothed.backward()
@@ -153,7 +153,7 @@ def test_r_drop_equals_torchs_cross_entropy_and_divergence(tensors, rows, r_drop
 def test_r_drop_of_equal_passes_equals_the_plain_loss(tensors):
     hidden_ND, weight_VD, _, target_N = tensors
     ours = consistent_cross_entropy(hidden_ND, hidden_ND, weight_VD, None, target_N, 0.1, 5.0)
-    plain = smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1)
+    plain = linear_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1)
     torch.testing.assert_close(ours, plain)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from transformer_mt.kernels import onednn
 from transformer_mt.kernels.linear import CpuLinear
-from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.loss import linear_cross_entropy
 
 
 @pytest.mark.parametrize("shape", [(7, 16), (3, 5, 16), (64, 16), (2, 0, 16), (1, 1, 16)])
@@ -54,7 +54,7 @@ def test_the_loss_and_its_gradients(tokens: int, wide: None, monkeypatch: pytest
     for smallest in (0, None):
         monkeypatch.setattr(onednn, "smallest_weight", lambda smallest=smallest: smallest)
         hidden, weight, offset = (value.clone().requires_grad_() for value in values)
-        loss = smoothed_cross_entropy(hidden, weight, offset, target, 0.1).smoothed
+        loss = linear_cross_entropy(hidden, weight, offset, target, 0.1).smoothed
         loss.backward()
         found.append([loss.detach(), hidden.grad, weight.grad, offset.grad])
     for one, other in zip(*found, strict=True):

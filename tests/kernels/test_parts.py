@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.kernels.build import parts_for
-from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.loss import linear_cross_entropy
 from transformer_mt.model.label_smoothing import smoothed_cross_entropy as by_the_paper
 from transformer_mt.model.parts import READABLE, Parts
 
@@ -99,7 +99,7 @@ def test_loss(epsilon: float) -> None:
     torch.manual_seed(5)
     hidden_ND, weight_VD, bias_V, target_N = torch.randn(9, 4), torch.randn(11, 4), torch.randn(11), torch.arange(9)
     leaves = [one.requires_grad_() for one in (hidden_ND, weight_VD, bias_V)]
-    ours = smoothed_cross_entropy(*leaves, target_N, epsilon).smoothed
+    ours = linear_cross_entropy(*leaves, target_N, epsilon).smoothed
     theirs = by_the_paper(hidden_ND @ weight_VD.T + bias_V, target_N, epsilon)
     assert_close(ours, theirs)
     for one, other in zip(torch.autograd.grad(ours, leaves), torch.autograd.grad(theirs, leaves), strict=True):

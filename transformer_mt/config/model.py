@@ -63,7 +63,7 @@ class ModelConfig(Section):
     attention: Literal["handmade", "fused"] = Field(
         "fused",
         description="handmade: as in the paper; fused: by PyTorch's kernel, the same up to rounding, faster"
-        " except for decoding on a CPU, which uses handmade",
+        " except for decoding on a CPU, which computes the paper's formula in kernels/attention.py",
     )
     norm_kernel: Literal["handmade", "fused"] = Field(
         "fused",

@@ -51,7 +51,7 @@ class LossSums(NamedTuple):
     nll: Tensor
 
 
-def smoothed_cross_entropy(
+def linear_cross_entropy(
     hidden_ND: Tensor,
     weight_VD: Tensor,
     bias_V: Tensor | None,
@@ -64,7 +64,8 @@ def smoothed_cross_entropy(
 
     hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon; compiled: on a GPU, compile.
     counts: see `gpu_loss`, which then computes on a CPU too.
-    Equals F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
+    Equals `model.label_smoothing.smoothed_cross_entropy(logits, target, smoothing)`, and F.cross_entropy with
+    label_smoothing=smoothing and reduction="sum".
     """
     dtype = matmul_dtype(hidden_ND)
     with exact(hidden_ND.device):  # only the three large products are narrow

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformer_mt.data.packing import Layout
 from transformer_mt.errors import TmtError, first_line
 from transformer_mt.kernels.build import compile_layers
-from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
+from transformer_mt.kernels.loss import LossSums, linear_cross_entropy
 from transformer_mt.kernels.packing import AS_WRITTEN, Spans, StreamLayers, packed_hidden
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
@@ -47,11 +47,11 @@ class TrainingStep(nn.Module):
             hidden_TD = self._hidden(source_BS, target_in_BT, layout).flatten(0, 1)
             hidden_TD = hidden_TD.masked_fill(~counts_T[:, None], 0.0)
             arguments = hidden_TD, generator.weight, generator.bias, target_out_BT.flatten(), self.smoothing
-            return smoothed_cross_entropy(*arguments, self.compiled, counts_T)
+            return linear_cross_entropy(*arguments, self.compiled, counts_T)
         target_N = target_out_BT.flatten().index_select(0, real_N)
         if not self.r_drop:
             hidden_ND = _rows(self._hidden(source_BS, target_in_BT, layout), real_N)
-            return smoothed_cross_entropy(
+            return linear_cross_entropy(
                 hidden_ND, generator.weight, generator.bias, target_N, self.smoothing, self.compiled
             )
         # R-Drop: each sentence is twice in the batch, so that the two passes have different dropout
