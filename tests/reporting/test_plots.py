@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import logging
 import math
@@ -357,6 +358,19 @@ class TestAttention:
             plot_attention(*_attention(GERMAN, KOREAN), tmp_path / "map.svg", "t", which=which)
         assert "cross.2.1" in failure.value.remedy
         assert not (tmp_path / "map.svg").exists()
+
+    def test_names_of_heads_do_not_overlap_if_a_translation_is_empty(self, tmp_path, monkeypatch):
+        boxes, save = [], Figure.savefig
+
+        def saving(figure, *arguments, **options):
+            save(figure, *arguments, **options)
+            boxes.extend(text.get_window_extent() for text in figure.findobj(Text) if "head 1" in text.get_text())
+
+        monkeypatch.setattr(Figure, "savefig", saving)
+        plot_attention(*_attention(["</s>"], [f"w{n}" for n in range(12)], 1, 12), tmp_path / "map.png", "t")
+        assert len(boxes) == 3 * 4, "heads 1, 10, 11 and 12 of three blocks"
+        for box, other in itertools.combinations(boxes, 2):
+            assert not box.overlaps(other)
 
     def test_many_heads_of_a_long_sentence_are_spread_over_rows(self, tmp_path):
         tokens = [f"w{n}" for n in range(30)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _CELL, _SMALLEST_MAP, _LARGEST_MAP = 0.19, 1.3, 5.7
 _GAP, _MARGIN, _HEADING, _HEADS, _BETWEEN = 0.14, 0.3, 0.34, 0.26, 0.3
-_LAYER = 0.3  # room for the name of a layer
+_LAYER, _NAME = 0.3, 0.62  # room for the name of a layer, and of a head
 _LINE, _TITLE = 0.14, 16.0  # height of a written token; points of the title
 _TOKEN_WIDTH = 1.5  # of a written token; longer ones are cut
 _NARROWEST = 6.0
@@ -56,10 +56,14 @@ class Block:
         """Height of a row of maps, with the names above them and the tokens below."""
         return _HEADS + len(self.queries) * cell + _written(self.keys) + _GAP
 
+    def apart(self, cell: float) -> float:
+        """From the left side of a map to that of the next one: at least the room for its name."""
+        return max(len(self.keys) * cell + _GAP, _NAME)
+
     def right(self, cell: float) -> float:
         """Width of the widest row, with the tokens to its right."""
         heads = max(len(maps) for _, maps in self.rows)
-        return heads * (len(self.keys) * cell + _GAP) - _GAP + (_written(self.queries) if heads > 1 else 0)
+        return heads * self.apart(cell) - _GAP + (_written(self.queries) if heads > 1 else 0)
 
 
 def plot_attention(
@@ -153,7 +157,7 @@ def _heads(map_HQM: Any, head: str) -> list[tuple[str, Any]]:
 
 def _spread(block: Block, cell: float) -> Block:
     """The heads of a single layer over several rows if one row would be too wide: about as wide as high."""
-    across, (name, maps) = len(block.keys) * cell + _GAP, block.rows[0]
+    across, (name, maps) = block.apart(cell), block.rows[0]
     if len(block.rows) > 1 or len(maps) * across <= _WIDEST:
         return block
     sizes = range(1, len(maps) + 1)
@@ -182,7 +186,7 @@ def _draw_block(figure: Figure, block: Block, left: float, top: float, cell: flo
     for row, (layer, maps) in enumerate(block.rows):
         bottom = top - _HEADING - row * block.row_height(cell) - _HEADS - down
         for place, (name, map_QM) in enumerate(maps):
-            x = left + place * (across + _GAP)
+            x = left + place * block.apart(cell)
             axes = figure.add_axes((x / width, bottom / height, across / width, down / height))
             _draw_map(axes, map_QM, theme)
             axes.set_yticks([])
