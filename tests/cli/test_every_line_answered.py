@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from transformer_mt.cli.answers import Writer, form_of
-from transformer_mt.cli.streaming import check_file, file_batches, pipe_batches
+from transformer_mt.cli.streaming import pipe_batches
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.files.lines import count_lines, line_batches
 
 pytestmark = pytest.mark.slow
 
@@ -75,8 +76,8 @@ def test_as_many_lines_out_as_in(greedy: Translator, tmp_path: Path, data: bytes
         return  # refused in a file, with the line number
     file = tmp_path / "in.txt"
     file.write_bytes(data)
-    assert check_file(file) == lines
-    assert answers(greedy, file_batches(file, 2048)) == out
+    assert count_lines(file) == lines
+    assert answers(greedy, line_batches(file, 2048)) == out
 
 
 def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> No
     tracemalloc.start()
     try:
         with (tmp_path / "out.txt").open("wb") as stream_out:
-            write_answers(stream_out, Echo(), file_batches(file, 2048))
+            write_answers(stream_out, Echo(), line_batches(file, 2048))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -98,5 +99,5 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> No
 def test_a_compressed_file_of_another_system_is_read_as_its_text(tmp_path: Path) -> None:
     file = tmp_path / "in.txt.gz"
     file.write_bytes(gzip.compress(b"\xef\xbb\xbfeins\r\nzwei\r\n\r\ndrei"))
-    assert check_file(file) == 4
-    assert [line for batch in file_batches(file, 2048) for line in batch] == ["eins", "zwei", "", "drei"]
+    assert count_lines(file) == 4
+    assert [line for batch in line_batches(file, 2048) for line in batch] == ["eins", "zwei", "", "drei"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,28 @@ def test_user_errors_have_exit_code_2(
     assert "Traceback" not in errors
     assert [file.name for file in tmp_path.iterdir()] == ["in.txt"]
     assert Path("in.txt").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "pairs.csv",
+            "tmt: pairs.csv is translated line by line: all its columns are translated, with their separators\n",
+        ),
+        (
+            "page.html.gz",
+            "tmt: page.html.gz is translated line by line: --document in place of --input keeps its markup\n",
+        ),
+        ("letters.ko.txt", ""),
+    ],
+)
+def test_a_file_with_more_than_sentences_is_noted(
+    tiny_model: Path, tmp_path: Path, monkeypatch, capfd, name: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(gzip.compress(b"a dog\n") if name.endswith(".gz") else b"a dog\n")
+    code = main(["translate", "--model", str(tiny_model), "--input", name])
+    output, errors = capfd.readouterr()
+    assert (code, output.count("\n")) == (0, 1)
+    assert "".join(line for line in errors.splitlines(keepends=True) if "line by line" in line) == said

@@ -14,7 +14,6 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +22,19 @@ from tqdm import tqdm
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
 from transformer_mt.config.direction import SEVERAL
 from transformer_mt.errors import TmtError, at
-from transformer_mt.files.lines import LONGEST_LINE, read_lines, too_long
+from transformer_mt.files.lines import LONGEST_LINE, count_lines, line_batches, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
+from transformer_mt.reporting.notes import note
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Glossary, Interpreter
 
 _PIECE = 1 << 16  # bytes read from a pipe at once
 _AHEAD = 64  # pieces
+_HINTS = {
+    **dict.fromkeys((".csv", ".tsv", ".json", ".jsonl"), "all its columns are translated, with their separators"),
+    **dict.fromkeys((".md", ".markdown", ".html", ".htm"), "--document in place of --input keeps its markup"),
+}
 _LEAVE = "Ctrl-Z and Enter" if IS_WINDOWS else "Ctrl-D"
 
 
@@ -54,7 +58,9 @@ def translate_all(
 
     count = GlossaryCount()
     form = form_of(scores, translator.decoding.n_best) if head is None else None
-    known = check_file(input_) if input_ is not None and input_.is_file() else None
+    known = count_lines(input_) if input_ is not None and input_.is_file() else None
+    if input_ is not None and (hint := next((_HINTS[end] for end in input_.suffixes if end in _HINTS), None)):
+        note(f"{input_} is translated line by line: {hint}")
     watched = known is not None and sys.stderr.isatty()
     progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
     with progress as bar, opened(output) as stream, loaded_stays():
@@ -88,8 +94,8 @@ def write_document(
     result = translate_document(source, translator, form, glossary)
     with opened(output) as stream:
         stream.write(result.text.encode("utf-8"))
-    for number, note in result.notes:
-        print(f"tmt: line {number}: {note}", file=sys.stderr)
+    for number, message in result.notes:
+        print(f"tmt: line {number}: {message}", file=sys.stderr)
     if result.glossary is not None:
         print(f"tmt: {result.glossary}", file=sys.stderr)
 
@@ -98,7 +104,7 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
     """Sentences from a file, a pipe or a prompt."""
     warn = partial(notes.add, notes=("not UTF-8; invalid bytes were replaced by U+FFFD",))
     if input_ is not None and checked:
-        return file_batches(input_, translator.chunk)
+        return line_batches(input_, translator.chunk)
     if input_ is not None:
         return pipe_batches(os.open(input_, os.O_RDONLY | BINARY), translator.chunk, warn)
     if sys.stdin is None:
@@ -108,18 +114,6 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
         print(f"tmt: one sentence per line; {_LEAVE} ends", file=sys.stderr)
         return prompt_batches(f"{'any' if source == SEVERAL else source} > {target}: ")
     return pipe_batches(sys.stdin.fileno(), translator.chunk, warn)
-
-
-def check_file(file: Path) -> int:
-    """Number of lines of a file, plain or compressed. Raises TmtError if it is damaged, not UTF-8 or unreadable."""
-    return sum(1 for _ in read_lines(file, any_text=True))
-
-
-def file_batches(file: Path, most: int) -> Iterator[list[str]]:
-    """The lines of a checked file, `most` at once."""
-    lines = (text for _, text in read_lines(file, any_text=True))
-    while batch := list(islice(lines, most)):
-        yield batch
 
 
 def pipe_batches(descriptor: int, most: int, warn: Callable[[int], None]) -> Iterator[list[str]]:

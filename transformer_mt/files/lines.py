@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -232,6 +232,18 @@ def _is_plausible(sample: bytes, encoding: str) -> bool:
 def lines_of(file: str | Path) -> list[str]:
     """All lines at once of a file that is no corpus. Raises TmtError as `read_lines` does."""
     return [text for _, text in read_lines(file, in_corpus=False)]
+
+
+def count_lines(file: Path) -> int:
+    """Number of lines of any text. Raises TmtError if it is damaged, not UTF-8 or unreadable."""
+    return sum(1 for _ in read_lines(file, any_text=True))
+
+
+def line_batches(file: Path, most: int) -> Iterator[list[str]]:
+    """The lines of any text, `most` at once."""
+    lines = (text for _, text in read_lines(file, any_text=True))
+    while batch := list(islice(lines, most)):
+        yield batch
 
 
 def check_exists(file: Path) -> None:
