@@ -59,7 +59,7 @@ from transformer_mt.decoding.translator import Translator
 )
 def test_a_translation_has_its_copies_as_often_as_the_line(text: str, copies: list[str], has_them: bool) -> None:
     own = Translation((), (Hypothesis(text, (), 0.0),))
-    assert (faults(own, copies) == 0) is has_them
+    assert (faults(own, copies) == (0, 0)) is has_them
     if has_them:
         others = (*own.n_best, Hypothesis("other", (), -1.0), Hypothesis(f"o {text}", (), -2.0))
         found = with_copies(replace(own, n_best=others), copies)
@@ -134,6 +134,7 @@ def test_what_the_model_copies_by_itself_is_not_forced(
         ("Hunde", "dogs@mail.example", ["the translation has dogs@mail.example, which the line does not have"]),
         ("{a}{b} {c} {d} {e} {f}", "", ["the translation lacks {a}, {b}, {c}, {d}, {e}, ..."]),
         ("www.a.example", "www.", ["the translation lacks www.a.example"]),
+        ("%3d von %s", "%s von %3d", ["the translation has another order: %s, %3d"]),
         ("%s von %d", "%d von %s", ["the translation has another order: %d, %s"]),
         ("{s} von %2$d %1$s", "%1$s %2$d von {s}", []),
         ("{{ a\x1bb }}", "", ["the translation lacks {{ a\N{REPLACEMENT CHARACTER}b }}"]),
@@ -200,6 +201,8 @@ def test_characters_written_as_in_html_are_characters_of_copies_too(tiny_model: 
     assert "&amp;" in translator.translate(line).text
     data = translator.config.data.model_copy(update={"cleaning": CleaningConfig(entities=True)})
     translator.config = translator.config.model_copy(update={"data": data})
+    spaced = translator.translate("see&nbsp;the&#32;dog", align=True).n_best[0].word_alignment
+    assert all(source == 0 for source, _ in spaced or ()), "users count one word"
     text = translator.translate(line).text
     assert ("https://a.example/?b=1&c=2" in text, "{x}" in text, "&amp;" in text) == (True, True, False)
 
@@ -214,11 +217,16 @@ def test_unknown_tokens_of_a_copy_are_not_noted(tiny_model: Path, monkeypatch: p
         return [replace(one, n_best=(replace(one.n_best[0], text="dog {x}"),)) for one in found]
 
     monkeypatch.setattr(Translator, "_answer", copying)
+    after_prefix = translator.translate("a dog? {x}", "? {x}", split=False).notes
+    assert any("prefix" in note for note in after_prefix)
     found = translator.translate("a dog? {x}", split=False)
     assert [note for note in found.notes if "unknown" in note] == ["1 unknown word: ?"]
 
 
-@pytest.mark.parametrize(("first", "second", "kept"), [("{x} or", "{x} %s", 0), ("or", "{x}", 1), ("{y}", "{y}", 0)])
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [("{x} or", "{x} %s", 0), ("or", "{x}", 1), ("{y}", "{y}", 0), ("or", "{x}}} %s %s", 1)],
+)
 def test_the_second_search_must_have_fewer_faults(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, kept: int
 ) -> None:
@@ -231,3 +239,14 @@ def test_the_second_search_must_have_fewer_faults(
     found = Translator.load([tiny_model]).translate("a {x} b %d {z}", split=False)
     assert found.text == (first, second)[kept]
     assert found.notes[0].startswith("the translation lacks")
+
+
+def test_what_is_made_up_beside_copies_of_a_glossary_is_noted(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(_: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
+        return [Translation(("x",), (Hypothesis("7 %s", (), 0.0),), ("without the term {x}",))] * len(sources)
+
+    monkeypatch.setattr(Translator, "_answer", answer)
+    found = Translator.load([tiny_model]).translate("a {x} 7", terms=Glossary({}))
+    assert found.notes == ("without the term {x}", "the translation has %s, which the line does not have")

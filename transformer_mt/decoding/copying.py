@@ -25,7 +25,7 @@ _KINDS = {  # a copy is of the first kind that it matches
     "e-mail address": regex.compile(r".*@"),
     "number": regex.compile(""),
 }
-_IN_ORDER = regex.compile(r"%(?![({\d])")  # a program fills these in their order
+_IN_ORDER = regex.compile(r"%(?![({%]|\d+\$)")  # a program fills these in their order
 LACKS = "the translation lacks"
 NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
@@ -61,12 +61,14 @@ def notes_of_copies(line: str, translation: str) -> list[str]:
     return notes
 
 
-def faults(translation: Translation, copies: Sequence[str]) -> int:
-    """How many copies a translation lacks, or has without need."""
-    if _has_copies(translation.text, copies):
-        return 0
-    given, written = Counter(copies), Counter(span.term.source for span in unbroken(translation.text))
-    return max(1, (given - written).total() + (written - given).total())
+def faults(translation: Translation, copies: Sequence[str]) -> tuple[int, int]:
+    """How many copies a translation lacks, and how many others it has. Signs that touch one make another of it."""
+    text = translation.text
+    if _has_copies(text, copies):
+        return 0, 0
+    given, written = Counter(copies), Counter(span.term.source for span in unbroken(text))
+    lost = sum(max(0, times - text.count(copy)) for copy, times in given.items())
+    return lost, max(0 if lost else 1, (written - given).total())
 
 
 def with_copies(own: Translation, copies: Sequence[str], prefix: str = "") -> Translation | None:

@@ -13,7 +13,7 @@ from itertools import chain, islice, repeat, tee
 from typing import NamedTuple, cast, overload
 
 from transformer_mt.decoding.computing import Computing as Computing
-from transformer_mt.decoding.copying import faults, is_only_copies, notes_of_copies, unbroken, with_copies
+from transformer_mt.decoding.copying import LACKS, faults, is_only_copies, notes_of_copies, unbroken, with_copies
 from transformer_mt.decoding.forced import Forced, aligned_tokens, links_across
 from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
@@ -143,8 +143,7 @@ class Interpreter(PairScorer):
     ) -> Iterator[Translation]:
         """The work of `translate`. All sentences of a chunk of lines are searched together."""
         while chunk := list(islice(given, chunk_size)):
-            rules = self.config.data.cleaning
-            chunk = [one if one[2] else (with_characters(one[0], rules), *one[1:]) for one in chunk]
+            chunk = [one if one[2] else (self._with_characters(one[0]), *one[1:]) for one in chunk]
             parted = [list(self._parts(*one)) if split else [Piece(*one)] for one in chunk]
             for parts, translated in zip(parted, self._translated(parted, align), strict=True):
                 yield self._join(parts, translated)
@@ -157,6 +156,11 @@ class Interpreter(PairScorer):
         answers = iter(self._with_own_words([piece for piece, _ in searched], found, align))
         for some in read:
             yield [next(answers) if source.tokens else without_search(source) for _, source in some]
+
+    def _with_characters(self, line: str) -> str:
+        """The line without entities, if the model knows none, and if the words that users count stay the same."""
+        shown = with_characters(line, self.config.data.cleaning)
+        return shown if len(shown.split()) == len(line.split()) else line
 
     def _read_piece(self, piece: Piece) -> Source:
         if not piece.terms and not piece.prefix.strip() and is_only_copies(piece.line):
@@ -175,7 +179,7 @@ class Interpreter(PairScorer):
         for n, one in free.items():
             right = with_copies(found[n], one.copies, searched[n][0].prefix)
             if right is not None:
-                found[n] = self._without_unknown_copies(right, one)
+                found[n] = self._without_unknown_copies(right, one, searched[n][0].prefix)
             elif self.binds:
                 again.append(n)
         bound = [self._read(*searched[n][0][:2], free[n].spans) for n in again]
@@ -184,9 +188,12 @@ class Interpreter(PairScorer):
             if searched[n][0].terms or faults(translation, copies) < faults(found[n], copies):
                 found[n] = translation
         for n, (piece, _) in enumerate(searched):
-            if not piece.terms and (notes := notes_of_copies(piece.line, found[n].text)):
-                others = (note for note in found[n].notes if not note.startswith(_WITHOUT))  # it has no other terms
-                found[n] = replace(found[n], notes=(*others, *notes))
+            if not all(span.term.is_copy for span in spans_of_terms(piece.line, piece.terms)):
+                continue
+            if notes := notes_of_copies(piece.line, found[n].text):
+                twice = LACKS if piece.terms else _WITHOUT  # a line with terms may lack other copies too
+                notes = [note for note in (*found[n].notes, *notes) if not note.startswith(twice)]
+                found[n] = replace(found[n], notes=tuple(notes))
         return found
 
     def _free(self, piece: Piece, source: Source) -> _Free | None:
@@ -199,12 +206,12 @@ class Interpreter(PairScorer):
         free = self._read(piece.line, "")
         return None if UNK in free.ids or free.is_cut else _Free(free, spans)
 
-    def _without_unknown_copies(self, translation: Translation, free: _Free) -> Translation:
+    def _without_unknown_copies(self, translation: Translation, free: _Free, prefix: str) -> Translation:
         """A translation that has its copies, without a note of their unknown tokens."""
         source, spans = free
         if UNK not in source.ids or source.is_cut:
             return translation
-        beside = self._read("".join(between(source.line, spans)), "").notes
+        beside = self._read(" ".join(between(source.line, spans)), prefix).notes
         return replace(translation, notes=(*beside, *translation.notes[len(source.notes) :]))
 
     def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:

@@ -22,8 +22,9 @@ _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 # Of template engines (with spaces inside). The limit keeps the search linear.
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 _PLACEHOLDER = (
-    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|\{{[^{{}}\s]*\}}"  # what touches it, such as the $ of ${{x}}, belongs to it
-    r"|(?<!\d)%(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}])))\}{0,3}"
+    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|\{{[^{{}}\s]*\}})\}}{{0,3}}"  # with signs that touch it: ${{x}}
+    r"|(?<!\d)%{1,3}?(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}]))"
+    r"|(?<=\d)%[sd](?![\p{L}\p{N}'’])"  # not of a text such as: 10%-s, 5%d'or
 )
 _EMAIL = r"(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
 

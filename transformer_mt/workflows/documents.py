@@ -122,7 +122,7 @@ class OpenDocument:
                 continue  # for example a name: its source stays as it is
             written = _written(one, answer, changes)
             if written is None:
-                lost.append((one.block.line, _note_of_loss(one, answer)))
+                lost.append((one.block.line, _with_code(one, _note_of_loss(one, answer), text)))
             else:
                 changes.add(one.block.start, one.block.end, written)
         whole, count = self._mark + changes.spliced(0, len(text)), self._count if self._glossary is not None else None
@@ -187,8 +187,16 @@ def _require_no_zero(has_zero: bool, what: str, place: str | Path) -> None:
 
 def _note_of_loss(plain: PlainBlock, answer: Translation) -> str:
     if not answer.text:
-        return f"no translation, so it is left as it is: {plain.text[:40]}"
-    return f"its markup has no place in the translation, so it is left as it is: {plain.text[:40]}"
+        return f"no translation, so it is left as it is: {plain.read[:40]}"
+    return f"its markup has no place in the translation, so it is left as it is: {plain.read[:40]}"
+
+
+def _with_code(plain: PlainBlock, message: str, text: str) -> str:
+    """A message with code in place of its signs."""
+    for sign, index in plain.signs.items():
+        piece = plain.block.pieces[index]
+        message = message.replace(sign, text[piece.start : piece.end])
+    return message
 
 
 def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -> list[Span]:
@@ -206,9 +214,7 @@ def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
     for message in answer.notes:
         if left_out and message.endswith(NOT_IN_LINE):  # the model has read the block without its code
             continue
-        for sign, index in plain.signs.items():
-            piece = plain.block.pieces[index]
-            message = message.replace(sign, text[piece.start : piece.end])
+        message = _with_code(plain, message, text)
         head, lacks, code = message.partition(_LACKING)
         notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else message)
     return notes
