@@ -24,17 +24,12 @@ from transformer_mt.config.direction import SEVERAL
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import LONGEST_LINE, count_lines, line_batches, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
-from transformer_mt.reporting.notes import note
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Glossary, Interpreter
 
 _PIECE = 1 << 16  # bytes read from a pipe at once
 _AHEAD = 64  # pieces
-_HINTS = {
-    **dict.fromkeys((".csv", ".tsv", ".json", ".jsonl"), "all its columns are translated, with their separators"),
-    **dict.fromkeys((".md", ".markdown", ".html", ".htm"), "--document in place of --input keeps its markup"),
-}
 _LEAVE = "Ctrl-Z and Enter" if IS_WINDOWS else "Ctrl-D"
 
 
@@ -54,13 +49,13 @@ def translate_all(
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
     keys of the JSON object that is written. split: lines of several sentences.
     """
-    from transformer_mt.workflows.translate import GlossaryCount, loaded_stays
+    from transformer_mt.workflows.translate import GlossaryCount, loaded_stays, note_form
 
     count = GlossaryCount()
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = count_lines(input_) if input_ is not None and input_.is_file() else None
-    if input_ is not None and (hint := next((_HINTS[end] for end in input_.suffixes if end in _HINTS), None)):
-        note(f"{input_} is translated line by line: {hint}")
+    if input_ is not None:
+        note_form(input_)
     watched = known is not None and sys.stderr.isatty()
     progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
     with progress as bar, opened(output) as stream, loaded_stays():
@@ -94,8 +89,8 @@ def write_document(
     result = translate_document(source, translator, form, glossary)
     with opened(output) as stream:
         stream.write(result.text.encode("utf-8"))
-    for number, message in result.notes:
-        print(f"tmt: line {number}: {message}", file=sys.stderr)
+    for number, note in result.notes:
+        print(f"tmt: line {number}: {note}", file=sys.stderr)
     if result.glossary is not None:
         print(f"tmt: {result.glossary}", file=sys.stderr)
 

@@ -38,6 +38,10 @@ def unbroken(line: str) -> list[Span]:
     return [Span(found.start(), Term(found[0], found[0])) for found in UNBROKEN.finditer(line)]
 
 
+def _unbroken_texts(text: str) -> list[str]:
+    return [span.term.source for span in unbroken(text)]
+
+
 def is_only_copies(line: str) -> bool:
     """Whether a line has addresses or placeholders, and no word beside them: it is its own translation."""
     copies = unbroken(line)
@@ -46,10 +50,9 @@ def is_only_copies(line: str) -> bool:
 
 def notes_of_copies(line: str, translation: str) -> list[str]:
     """What a user must know of a translation whose addresses and placeholders are not those of its line."""
-    if not may_have_unbroken(line) and not may_have_unbroken(translation):
-        return []
-    given, written = ([span.term.source for span in unbroken(text)] for text in (line, translation))
-    notes = list[str]()
+    notes, given, written = list[str](), _unbroken_texts(line), _unbroken_texts(translation)
+    if given == written:
+        return notes
     lost, new = Counter(given) - Counter(written), Counter(written) - Counter(given)
     if lost:
         notes.append(f"{LACKS} {shown([*lost.elements()])}")
@@ -66,7 +69,7 @@ def faults(translation: Translation, copies: Sequence[str]) -> tuple[int, int]:
     text = translation.text
     if _has_copies(text, copies):
         return 0, 0
-    given, written = Counter(copies), Counter(span.term.source for span in unbroken(text))
+    given, written = Counter(copies), Counter(_unbroken_texts(text))
     lost = sum(max(0, times - text.count(copy)) for copy, times in given.items())
     return lost, max(0 if lost else 1, (written - given).total())
 
@@ -79,15 +82,15 @@ def with_copies(own: Translation, copies: Sequence[str], prefix: str = "") -> Tr
     """
     found = dict[str, Hypothesis]()  # by text
     for one in own.n_best:
-        text = one.text if prefix.strip() or _has_copies(one.text, copies) else _repaired(one.text, copies)
+        text = one.text if prefix.strip() else _repaired(one.text, copies)
         if _has_copies(text, copies):
             found.setdefault(text, replace(one, text=text))
     return replace(own, n_best=tuple(found.values())) if found else None
 
 
 def _repaired(text: str, copies: Sequence[str]) -> str:
-    """A text with copies in place of what is misspelled, if it is clear which is which."""
-    written = [span.term.source for span in unbroken(text)]
+    """A text with copies in place of what is misspelled, if it is clear which is which. What is right stays."""
+    written = _unbroken_texts(text)
     missing = _by_kind((Counter(copies) - Counter(written)).elements())
     for kind, wrong in _by_kind((Counter(written) - Counter(copies)).elements()).items():
         right = missing.get(kind, [])
@@ -120,7 +123,7 @@ def _has_copies(text: str, copies: Sequence[str]) -> bool:
     """The longest copies come first: a number may be a part of another copy."""
     wanted = Counter(copies)
     of_line = Counter({copy: times for copy, times in wanted.items() if UNBROKEN.fullmatch(copy)})
-    if Counter(span.term.source for span in unbroken(text)) != of_line:
+    if Counter(_unbroken_texts(text)) != of_line:
         return False
     text = UNBROKEN.sub(_PLACED, text) if of_line else text
     for copy, times in sorted((wanted - of_line).items(), key=lambda item: -len(item[0])):

@@ -33,7 +33,7 @@ from transformer_mt.text.words import words_of_tokens
 
 GPU_CHUNK = 32_768  # lines that are translated together on a GPU, for up to 9 hypotheses of a line
 ALIGNED_CHUNK = 8192  # at most, with alignments: their attention is in memory
-_WITHOUT = "without the term"
+WITHOUT = "without the term"
 Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
@@ -143,7 +143,8 @@ class Interpreter(PairScorer):
     ) -> Iterator[Translation]:
         """The work of `translate`. All sentences of a chunk of lines are searched together."""
         while chunk := list(islice(given, chunk_size)):
-            chunk = [one if one[2] else (self._with_characters(one[0]), *one[1:]) for one in chunk]
+            if self.config.data.cleaning.entities:
+                chunk = [one if one[2] else (self._with_characters(one[0]), *one[1:]) for one in chunk]
             parted = [list(self._parts(*one)) if split else [Piece(*one)] for one in chunk]
             for parts, translated in zip(parted, self._translated(parted, align), strict=True):
                 yield self._join(parts, translated)
@@ -191,7 +192,7 @@ class Interpreter(PairScorer):
             if not all(span.term.is_copy for span in spans_of_terms(piece.line, piece.terms)):
                 continue
             if notes := notes_of_copies(piece.line, found[n].text):
-                twice = LACKS if piece.terms else _WITHOUT  # a line with terms may lack other copies too
+                twice = LACKS if piece.terms else WITHOUT  # a line with terms may lack other copies too
                 notes = [note for note in (*found[n].notes, *notes) if not note.startswith(twice)]
                 found[n] = replace(found[n], notes=tuple(notes))
         return found
@@ -230,7 +231,7 @@ class Interpreter(PairScorer):
         better = list(found)
         for n, translation, others in zip(places, own, copies, strict=True):
             terms = [span for span in spans[n] if not span.term.is_copy]
-            lacks = any(note.startswith(_WITHOUT) for note in found[n].notes)
+            lacks = any(note.startswith(WITHOUT) for note in found[n].notes)
             if not lacks and not loses_words(found[n].text, translation.text, [span.term for span in terms]):
                 continue
             hypotheses = [] if others else self._replaced(pieces[n].line, terms, translation)
@@ -277,7 +278,7 @@ class Interpreter(PairScorer):
                 continue
             notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
             if missing:
-                notes = (*notes, f"{_WITHOUT}{'s' * (len(missing) > 1)} {', '.join(missing)}")
+                notes = (*notes, f"{WITHOUT}{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if not hypotheses[0].text:
                 notes = (*notes, "the translation is empty")
             if best[0].stopped:

@@ -83,7 +83,7 @@ class Batch:
         return {row for row, line in enumerate(self.lines) if "&" in line and has_entities(line)}
 
     def with_tags(self) -> set[int]:
-        """The rows with tags of HTML or XML."""
+        """The rows with tags of HTML or of translation memories."""
         return {row for row, line in enumerate(self.lines) if "<" in line and has_tags(line)}
 
     def clean(self, rules: CleaningConfig, language: str) -> tuple[list[str], dict[int, set[str]]]:

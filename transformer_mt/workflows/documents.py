@@ -11,7 +11,7 @@ from pathlib import Path
 from transformer_mt.decoding.copying import NOT_IN_LINE
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.glossary import Glossary, GlossaryCount
-from transformer_mt.decoding.interpreter import Interpreter
+from transformer_mt.decoding.interpreter import WITHOUT, Interpreter
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, named
@@ -24,7 +24,6 @@ from transformer_mt.text.documents.markup import PlainBlock, place, rendered
 from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import find_models
 
-_LACKING = "without the term"
 _NO_DOCUMENT = "Give the text as str, or its file as Path."
 _BOM = "\ufeff"  # some editors write it at the start of a file; there it is no part of the text
 
@@ -215,7 +214,7 @@ def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
         if left_out and message.endswith(NOT_IN_LINE):  # the model has read the block without its code
             continue
         message = _with_code(plain, message, text)
-        head, lacks, code = message.partition(_LACKING)
+        head, lacks, code = message.partition(WITHOUT)
         notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else message)
     return notes
 

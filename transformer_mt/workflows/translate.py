@@ -22,9 +22,13 @@ from transformer_mt.files.lines import check_exists
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable, drawable
 from transformer_mt.reporting.notes import note
+from transformer_mt.text.documents.html import Html
+from transformer_mt.text.documents.markdown import Markdown
 from transformer_mt.workflows.documents import format_of, is_file
 from transformer_mt.workflows.engines import load_model, note_sources
 from transformer_mt.workflows.models import IN_HELP, find_models, search_settings
+
+_TABLES = frozenset((".csv", ".tsv", ".json", ".jsonl"))
 
 
 def open_translator(
@@ -146,6 +150,14 @@ def draw_attention(
     if missing := sum(one != shown for text in texts for one, shown in zip(text, drawable(text), strict=True)):
         note(f"{number_of(missing, 'character')} drawn as boxes: no font of the pictures has them")
     return plot_attention(seen.maps, seen.rows, seen.columns, file, line, which=which, theme=theme)
+
+
+def note_form(file: Path) -> None:
+    """Note if the name of a file is that of a table or a document, since all its lines are translated."""
+    if _TABLES.intersection(file.suffixes):
+        note(f"{file} is translated line by line: all its columns are translated, with their separators")
+    elif {*Markdown.suffixes, *Html.suffixes}.intersection(file.suffixes):
+        note(f"{file} is translated line by line: --document in place of --input keeps its markup")
 
 
 @contextmanager
