@@ -138,6 +138,12 @@ def test_what_the_model_copies_by_itself_is_not_forced(
         ("%s von %d", "%d von %s", ["the translation has another order: %d, %s"]),
         ("{s} von %2$d %1$s", "%1$s %2$d von {s}", []),
         ("{{ a\x1bb }}", "", ["the translation lacks {{ a\N{REPLACEMENT CHARACTER}b }}"]),
+        # what no search copies
+        ("Der <b>Hund</b><br/> {n}", "the <b>dog</b> {n}", ["the translation lacks <br/>"]),
+        ('<a href="b c">Hund</a> <0>d</0>', "dog", ['the translation lacks <a href="b c">, </a>, <0>, </0>']),
+        ("{n, plural, one {# Hund} other {# Hunde}}", "dogs", ["the translation lacks {n, plural"]),
+        ("Hund", "the <i>dog", ["the translation has <i>, which the line does not have"]),
+        ("a < b > c, <3, x<y, {a, b}", "a", []),
     ],
 )
 def test_a_lost_copy_and_one_that_is_made_up_are_noted(line: str, text: str, notes: list[str]) -> None:

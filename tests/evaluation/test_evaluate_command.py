@@ -359,7 +359,7 @@ class TestModel:
         source, reference = write("sources", ["one {x} two", "one", "%s one"]), write("references", ["a", "b", "c"])
         code, _, error = tmt("--model", model, "--source", source, "--reference", reference, *search, "--threads", 1)
         assert code == 0
-        note = "2 translations without an address or placeholder of the source"
+        note = "2 translations without an address, placeholder or tag of the source"
         assert (note in error) == (search[0] == "--mbr")
 
     def test_the_score_after_training_is_the_same(self, tmt, model):

@@ -24,6 +24,7 @@ from transformer_mt.text.copies import copied
         ("%{a} ${b} ${{ c }} %%s %ld %(n)s {{{d}}}", ["%{a}", "${b}", "${{ c }}", "%%s", "%ld", "%(n)s", "{{{d}}}"]),
         ("50 % der, 100%ig, 10%-s, 20%-i, 10%d'or, 5%x, a %, {", []),
         ("$%d, $%.2f, file_0%d.png, v1%s", ["%d", "%.2f", "%d", "%s"]),
+        ("{ name } { $n } {} { } { a, b }", ["{ name }", "{ $n }", "{}"]),
         ("{a}/{b} v{c} {d}s %d/%d", ["{a}", "{b}", "{c}", "{d}", "%d", "%d"]),
         ("'https://x.y/O'Brien' {{ a.b }} %s {% if x %}", ["https://x.y/O'Brien", "{{ a.b }}", "%s", "{% if x %}"]),
     ],

@@ -13,7 +13,7 @@ import regex
 
 from transformer_mt.decoding.terms import JOINING, Span, Term, between, has_words
 from transformer_mt.decoding.translation import Hypothesis, Translation, shown
-from transformer_mt.text.copies import NUMBER, UNBROKEN, may_have_unbroken
+from transformer_mt.text.copies import KEPT, NUMBER, UNBROKEN, may_have_unbroken
 from transformer_mt.text.script import SPACELESS
 
 # Beside other copies there is no letter or digit, and no number goes on. Korean particles may follow.
@@ -42,6 +42,11 @@ def _unbroken_texts(text: str) -> list[str]:
     return [span.term.source for span in unbroken(text)]
 
 
+def _signs(text: str) -> list[str]:
+    """The addresses and placeholders of a text, then its tags."""
+    return _unbroken_texts(text) + (KEPT.findall(text) if "<" in text or "{" in text else [])
+
+
 def is_only_copies(line: str) -> bool:
     """Whether a line has addresses or placeholders, and no word beside them: it is its own translation."""
     copies = unbroken(line)
@@ -49,8 +54,8 @@ def is_only_copies(line: str) -> bool:
 
 
 def notes_of_copies(line: str, translation: str) -> list[str]:
-    """What a user must know of a translation whose addresses and placeholders are not those of its line."""
-    notes, given, written = list[str](), _unbroken_texts(line), _unbroken_texts(translation)
+    """What a user must know of a translation whose addresses, placeholders and tags are not those of its line."""
+    notes, given, written = list[str](), _signs(line), _signs(translation)
     if given == written:
         return notes
     lost, new = Counter(given) - Counter(written), Counter(written) - Counter(given)

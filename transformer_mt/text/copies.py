@@ -22,7 +22,7 @@ _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 # Of template engines (with spaces inside). The limit keeps the search linear.
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 _PLACEHOLDER = (
-    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|\{{[^{{}}\s]*\}})\}}{{0,3}}"  # with signs that touch it: ${{x}}
+    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|\{{(?: ?[^{{}}\s]+ ?)?\}})\}}{{0,3}}"  # with signs that touch it: ${{x}}
     r"|(?<!\d)%{1,3}?(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}]))"
     r"|(?<=\d)%[sd](?![\p{L}\p{N}'’])"  # not of a text such as: 10%-s, 5%d'or
 )
@@ -44,6 +44,10 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
 
 
 UNBROKEN = copied()
+# What a line should keep, though no search puts it there: tags, and the beginning of a choice of texts in ICU's form.
+KEPT = regex.compile(
+    r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>|\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b"
+)
 
 
 def may_have_unbroken(text: str) -> bool:

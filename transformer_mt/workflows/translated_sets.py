@@ -62,7 +62,7 @@ def translated(translator: Translator, test_set: TestSet, with_loss: bool = Fals
     if count := sum(translation.is_cut for translation in translations):
         note(f"{test_set.name}: {number_of(count, 'source')} {limit}")
     if count := sum(any(LACKS in one for one in translation.notes) for translation in translations):
-        note(f"{test_set.name}: {number_of(count, 'translation')} without an address or placeholder of the source")
+        note(f"{test_set.name}: {number_of(count, 'translation')} without an address, placeholder or tag of the source")
     if with_loss:
         of_references = translator.reference_loss(test_set.sources, test_set.references)
         loss = of_references.nats / of_references.tokens
