@@ -79,6 +79,14 @@ def test_tmx_inline_codes_are_left_out(tmp_path: Path) -> None:
     target = 'line<ph type="lb"/>break, a<ph>,</ph> b'
     corpus = _corpus(kind="tmx", files=_tmx(tmp_path, _unit(de=source, en=target)))
     assert _sides(corpus) == [("Ein großer Hund & Co", "line break, a b")]
+    assert [(rows.rows, rows.what) for rows in corpus.skipped()] == [(5, "inline code")]
+
+
+def test_tmx_placeholders_in_inline_codes_are_text(tmp_path: Path) -> None:
+    source, target = "Hallo <ph>{name}</ph>, <bpt i='1'>%s</bpt>!", "Hello <ph>{{ x }}</ph>"
+    corpus = _corpus(kind="tmx", files=_tmx(tmp_path, _unit(de=source, en=target)))
+    assert _sides(corpus) == [("Hallo {name}, %s!", "Hello {{ x }}")]
+    assert not corpus.skipped()
 
 
 @pytest.mark.parametrize(

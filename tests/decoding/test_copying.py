@@ -12,10 +12,11 @@ import pytest
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding import interpreter
-from transformer_mt.decoding.copying import faults, notes_of_copies, with_copies
+from transformer_mt.decoding.copying import faults, notes_of_copies, notes_of_markup, uncut, with_copies
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.text.sentences import sentences
 
 
 @pytest.mark.parametrize(
@@ -138,16 +139,33 @@ def test_what_the_model_copies_by_itself_is_not_forced(
         ("%s von %d", "%d von %s", ["the translation has another order: %d, %s"]),
         ("{s} von %2$d %1$s", "%1$s %2$d von {s}", []),
         ("{{ a\x1bb }}", "", ["the translation lacks {{ a\N{REPLACEMENT CHARACTER}b }}"]),
-        # what no search copies
-        ("Der <b>Hund</b><br/> {n}", "the <b>dog</b> {n}", ["the translation lacks <br/>"]),
-        ('<a href="b c">Hund</a> <0>d</0>', "dog", ['the translation lacks <a href="b c">, </a>, <0>, </0>']),
-        ("{n, plural, one {# Hund} other {# Hunde}}", "dogs", ["the translation lacks {n, plural"]),
-        ("Hund", "the <i>dog", ["the translation has <i>, which the line does not have"]),
-        ("a < b > c, <3, x<y, {a, b}", "a", []),
     ],
 )
 def test_a_lost_copy_and_one_that_is_made_up_are_noted(line: str, text: str, notes: list[str]) -> None:
     assert list(notes_of_copies(line, text)) == notes
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "notes"),
+    [
+        ("Der <b>Hund</b><br/> {n}", "the <b>dog</b>", ["the translation lacks <br>"]),
+        ('<a href="b c">Hund</a> <0>d</0>', "dog", ["the translation lacks <a>, </a>, <0>, </0>"]),
+        ("Hund", "the <i>dog", ["the translation has <i>, which the line does not have"]),
+        ("<b>a</b>", "</b>a<b>", ["the translation has another order: </b>, <b>"]),
+        ("<b>a</b> <i>b</i>", "<i>b</i> <b>a</b>", []),
+        ("<bold>a</bold>", "a", ["the translation lacks <bold>, </bold>"]),
+        # the same in another spelling, and what is no tag
+        ("<B>a</B><br /> <g id='1'/>", '<b>a</b><br> <g id="1"/>', []),
+        ('<a href="/de/x">x</a>', '<a href="/en/x">x</a>', []),
+        ("a < b > c, <3, x<y, <b and c>, List<String>, <Enter>", "a", []),
+        # choices between texts
+        ("{n,plural,one {# Hund} other {# Hunde}}", "{N, plural, other {# dogs}}", []),
+        ("{n, plural, one {# Hund} other {# Hunde}}", "dogs {n}", ["the translation lacks {n, plural}"]),
+        ("{n, plural, =0 {x} other {y}}", "{n, plural, other {# {y}", ["the translation lacks {n, plural, =0}"]),
+    ],
+)
+def test_tags_and_choices_that_are_lost_are_noted(line: str, text: str, notes: list[str]) -> None:
+    assert list(notes_of_markup(line, text)) == notes
 
 
 LINES = ("a dog {x} and %d", "https://a.example/b?c=1", "a dog", "the cat. mail a@b.example", "%d %d cats")
@@ -256,3 +274,33 @@ def test_what_is_made_up_beside_copies_of_a_glossary_is_noted(
     monkeypatch.setattr(Translator, "_answer", answer)
     found = Translator.load([tiny_model]).translate("a {x} 7", terms=Glossary({}))
     assert found.notes == ("without the term {x}", "the translation has %s, which the line does not have")
+
+
+@pytest.mark.parametrize("terms", [None, {"dog": "hund"}, {"cat": "hund"}])
+@pytest.mark.parametrize("line", ["the <i>dog</i>", "a <b>dog</b> and {x}", "a <br/> dog 2"])
+def test_a_lost_tag_is_noted_with_and_without_a_glossary(
+    tiny_model: Path, line: str, terms: dict[str, str] | None
+) -> None:
+    translator = Translator.load([tiny_model], DecodingConfig(beam=4))
+    notes = translator.translate(line, terms=terms).notes
+    assert len([note for note in notes if note.startswith("the translation lacks <")]) == 1
+    assert len(notes) == len({*notes})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("It was saved.<br/>Please open it.", ["It was saved.<br/>Please open it."]),
+        ("It was saved.\\nPlease open it.", ["It was saved.\\nPlease open it."]),
+        ("<b>Saved.</b> Open it now.", ["<b>Saved.</b> ", "Open it now."]),
+        ("<p>Three is. Four is.</p> Five is good.", ["<p>Three is. Four is.</p> ", "Five is good."]),
+        ("<p>One is.</p><p>Two is.</p>", ["<p>One is.</p>", "<p>Two is.</p>"]),
+        (f"<p>Three is. {'x' * 200}.</p> Five", ["<p>Three is. ", f"{'x' * 200}.</p> ", "Five"]),
+        ("Hi. {n, plural, one {One. Two.} other {All. No.}} Bye now.",
+         ["Hi. ", "{n, plural, one {One. Two.} other {All. No.}} Bye now."]),
+        ("See {{ a. B }}. Then go.", ["See {{ a. B }}. ", "Then go."]),
+        ("It was <i>saved. </i>", ["It was <i>saved. </i>"]),
+    ],
+)  # fmt: skip
+def test_a_line_is_not_cut_where_markup_would_lose_its_place(line: str, expected: list[str]) -> None:
+    assert sentences(line, "en", uncut(line)) == expected

@@ -475,7 +475,7 @@ def test_what_nobody_can_see_costs_no_score(tmt, model, write):
     code, again, err = tmt(*asked, "--reference", others, "--baseline", expected)
     assert code == 0
     assert "2 of 2 references of" in err
-    assert "invisible characters or another Unicode form than the model writes" in err
+    assert "invisible characters, entities or another Unicode form than the model writes" in err
     assert json.loads(again)["comparison"]["bleu"]["baseline"] == pytest.approx(100)
     assert json.loads(again)["bleu"] == json.loads(out)["bleu"]
     code, out, _ = tmt("--hypothesis", others, "--reference", expected, "--json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_mt.text.copies import copied
+from transformer_mt.text.copies import choices, copied, name_of_choice
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,9 @@ from transformer_mt.text.copies import copied
         ("50 % der, 100%ig, 10%-s, 20%-i, 10%d'or, 5%x, a %, {", []),
         ("$%d, $%.2f, file_0%d.png, v1%s", ["%d", "%.2f", "%d", "%s"]),
         ("{ name } { $n } {} { } { a, b }", ["{ name }", "{ $n }", "{}"]),
+        ("{n, plural, one {file} other {{x} of # files}} {m} {d, date, short}", ["{m}", "{d, date, short}"]),
+        ("{s, select, a {b} c {d", []),
+        ("{n, number} { n , plural,one{x}other{y}}{z}", ["{n, number}", "{z}"]),
         ("{a}/{b} v{c} {d}s %d/%d", ["{a}", "{b}", "{c}", "{d}", "%d", "%d"]),
         ("'https://x.y/O'Brien' {{ a.b }} %s {% if x %}", ["https://x.y/O'Brien", "{{ a.b }}", "%s", "{% if x %}"]),
     ],
@@ -38,3 +41,17 @@ def test_brackets_and_emphasis_belong_to_markup_only_in_a_document() -> None:
     assert [match[0] for match in copied().finditer("https://x.y/?a[0]=1_")] == ["https://x.y/?a[0]=1_"]
     assert [match[0] for match in copied(in_markup=True).finditer("*https://x.y/a[^1]*")] == ["https://x.y/a"]
     assert [match[0] for match in copied(in_markup=True).finditer("*https://x.y/a*")] == ["https://x.y/a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("{n, plural, one {# {m} file} other {# files}}", ["{n, plural}"]),
+        ("a {N,selectordinal, offset:1 =0 {x}one{y} other {z}} b", ["{n, selectordinal, =0}"]),
+        ("{a, select, x {{b, plural, =1 {c} other {d}}} other {e}}{f}", ["{a, select, x, other}"]),
+        ("{n, plural, one {file other {files}}", []),
+        ("{n} {n, number} { plural, }", []),
+    ],
+)
+def test_a_choice_is_known_by_what_all_languages_have_of_it(text: str, names: list[str]) -> None:
+    assert [name_of_choice(found) for found in choices(text)] == names

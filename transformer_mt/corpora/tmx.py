@@ -18,6 +18,7 @@ from transformer_mt.corpora.tables import TableOptions
 from transformer_mt.errors import TmtError, at, from_os_error
 from transformer_mt.files.lines import check_head
 from transformer_mt.files.opening import DAMAGED, damaged, open_bytes
+from transformer_mt.text.copies import UNBROKEN
 
 _LANGUAGE = ("{http://www.w3.org/XML/1998/namespace}lang", "lang")  # the second one in TMX 1.1
 MOST_WITHOUT_UNIT = 1 << 23  # bytes; the parser needs up to 32 times as many
@@ -27,6 +28,7 @@ _LONGEST_CODE = 40  # characters of a language
 _PAIRED_CODES = {"bpt", "ept"}  # formatting that begins and ends, often inside a word
 _CODES = {"ph", "it", "ut"}  # a line break, a picture or a field: a space between two words
 _CODE = "\0"  # in their place; XML cannot have it
+_MARKUP = "formatting and fields of the text"
 _BETWEEN_WORDS = re.compile(rf"(?<=[^\W_]){_CODE}+(?=[^\W_])")
 
 
@@ -44,7 +46,8 @@ class TmxCorpus(FilesCorpus):
         seen: Counter[str] = Counter()
         incomplete, n_pairs, reason = 0, 0, f"no sentence in {self.source} or {self.target}"
         oversized, too_many = 0, f"more than {MOST_PAIRS:,} pairs in one"
-        for line, variants in read_units(file):
+        left_out = Counter[str]()  # by language
+        for line, variants in read_units(file, left_out):
             seen.update(one for one in variants if one in seen or len(seen) < MOST_LANGUAGES)
             sources, targets = variants.get(self.source), variants.get(self.target)
             if not sources or not targets:
@@ -58,26 +61,30 @@ class TmxCorpus(FilesCorpus):
             for source, target in product(sources, targets):
                 n_pairs += 1
                 yield Pair(source, target, at(file, line))
+        if n_codes := left_out[self.source] + left_out[self.target]:
+            self.skip(SkippedRows(str(file), n_codes, _MARKUP, what="inline code"))
         if not n_pairs and not oversized:
             found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
             remedy = f"Set data.source and data.target to languages of the file: {found}."
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
 
 
-def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
+def read_units(file: Path, left_out: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, list[str]]]]:
     """The line of each unit and its texts by language, without the region: `de` for de-DE and DE_at.
 
+    left_out: counts the inline codes of each language that are no part of its texts
     Raises TmtError if the file is not well-formed XML, or if a sentence uses an entity that the file defines.
     """
     from lxml import etree
 
+    counted = Counter[str]() if left_out is None else left_out
     try:
         with open_bytes(file) as stream:
             safe = {"resolve_entities": False, "load_dtd": False, "no_network": True, "huge_tree": False}
             bounded = _BetweenUnits(stream, file)
             for _, unit in etree.iterparse(bounded, events=("end",), tag="{*}tu", **safe):
                 bounded.n_read = 0
-                yield unit.sourceline, _variants(unit, at(file, unit.sourceline))
+                yield unit.sourceline, _variants(unit, at(file, unit.sourceline), counted)
                 unit.clear()
                 for element in (unit, *unit.iterancestors()):  # units can be anywhere, each in an element of its own
                     while element.getprevious() is not None and (parent := element.getparent()) is not None:
@@ -106,19 +113,26 @@ class _BetweenUnits:
         return self.stream.read(size)
 
 
-def _variants(unit: Any, place: str) -> dict[str, list[str]]:
+def _variants(unit: Any, place: str, left_out: Counter[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for variant in unit.iterfind("{*}tuv"):
         language = next((variant.get(name) for name in _LANGUAGE if variant.get(name)), "")
         segment = variant.find("{*}seg")
         if segment is not None:
-            text = _BETWEEN_WORDS.sub(" ", "".join(_texts(segment, place))).replace(_CODE, "")
-            found.setdefault(language[:_LONGEST_CODE].lower().replace("_", "-").split("-")[0], []).append(text)
+            language = language[:_LONGEST_CODE].lower().replace("_", "-").split("-")[0]
+            codes: list[Any] = []
+            text = _BETWEEN_WORDS.sub(" ", "".join(_texts(segment, place, codes))).replace(_CODE, "")
+            found.setdefault(language, []).append(text)
+            if codes:
+                left_out[language] += len(codes)
     return found
 
 
-def _texts(element: Any, place: str) -> Iterator[str]:
-    """The text of a segment. Paired inline codes are left out; `ph`, `it` and `ut` become _CODE."""
+def _texts(element: Any, place: str, left_out: list[Any]) -> Iterator[str]:
+    """The text of a segment, with the placeholders in inline codes.
+
+    Other inline codes go to `left_out`; of these, `ph`, `it` and `ut` become _CODE.
+    """
     from lxml import etree
 
     yield element.text or ""
@@ -128,8 +142,11 @@ def _texts(element: Any, place: str) -> Iterator[str]:
             raise TmtError(f"the sentence uses the entity {child.text}", place=place, remedy=remedy)
         if isinstance(child.tag, str):
             name = etree.QName(child).localname
-            if name in _CODES:
-                yield _CODE
-            elif name not in _PAIRED_CODES:  # `hi`: highlighted text
-                yield from _texts(child, place)
+            if name not in _CODES | _PAIRED_CODES:  # `hi`: highlighted text
+                yield from _texts(child, place, left_out)
+            elif UNBROKEN.fullmatch(code := child.text or ""):
+                yield code
+            else:
+                left_out.append(child)
+                yield _CODE * (name in _CODES)
         yield child.tail or ""

@@ -5,15 +5,18 @@ A model that was trained with placeholders and numbers writes them best where it
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import regex
 
 from transformer_mt.decoding.terms import JOINING, Span, Term, between, has_words
 from transformer_mt.decoding.translation import Hypothesis, Translation, shown
-from transformer_mt.text.copies import KEPT, NUMBER, UNBROKEN, may_have_unbroken
+from transformer_mt.text.copies import NUMBER, UNBROKEN, choices, may_have_unbroken, name_of_choice
+from transformer_mt.text.entities import name_of_tag, tags
 from transformer_mt.text.script import SPACELESS
 
 # Beside other copies there is no letter or digit, and no number goes on. Korean particles may follow.
@@ -29,6 +32,8 @@ _IN_ORDER = regex.compile(r"%(?![({%]|\d+\$)")  # a program fills these in their
 LACKS = "the translation lacks"
 NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
+_LINE_BREAK = re.compile(r"\\[nr]")  # as programs write it
+_LONGEST = 200  # characters of a marked text that is not cut: more are a paragraph
 
 
 def unbroken(line: str) -> list[Span]:
@@ -42,11 +47,6 @@ def _unbroken_texts(text: str) -> list[str]:
     return [span.term.source for span in unbroken(text)]
 
 
-def _signs(text: str) -> list[str]:
-    """The addresses and placeholders of a text, then its tags."""
-    return _unbroken_texts(text) + (KEPT.findall(text) if "<" in text or "{" in text else [])
-
-
 def is_only_copies(line: str) -> bool:
     """Whether a line has addresses or placeholders, and no word beside them: it is its own translation."""
     copies = unbroken(line)
@@ -54,8 +54,22 @@ def is_only_copies(line: str) -> bool:
 
 
 def notes_of_copies(line: str, translation: str) -> list[str]:
-    """What a user must know of a translation whose addresses, placeholders and tags are not those of its line."""
-    notes, given, written = list[str](), _signs(line), _signs(translation)
+    """What a user must know of a translation whose addresses and placeholders are not those of its line."""
+    return _notes(_unbroken_texts(line), _unbroken_texts(translation), lambda copy: "%" * bool(_IN_ORDER.match(copy)))
+
+
+def notes_of_markup(line: str, translation: str) -> list[str]:
+    """The same of tags and of choices between texts, which no search puts there."""
+    return _notes(_markup(line), _markup(translation), lambda sign: sign.strip("</>") * sign.startswith("<"))
+
+
+def _markup(text: str) -> list[str]:
+    return [*map(name_of_tag, tags(text)), *map(name_of_choice, choices(text))]
+
+
+def _notes(given: Sequence[str], written: Sequence[str], ordered: Callable[[str], str]) -> list[str]:
+    """ordered: names the group in which a sign must stay in its place; "": none"""
+    notes = list[str]()
     if given == written:
         return notes
     lost, new = Counter(given) - Counter(written), Counter(written) - Counter(given)
@@ -63,10 +77,29 @@ def notes_of_copies(line: str, translation: str) -> list[str]:
         notes.append(f"{LACKS} {shown([*lost.elements()])}")
     if new:
         notes.append(f"the translation has {shown([*new.elements()])}{NOT_IN_LINE}")
-    in_order = [copy for copy in written if _IN_ORDER.match(copy)]
-    if not notes and in_order != [copy for copy in given if _IN_ORDER.match(copy)]:
+    in_order = [sign for sign in written if ordered(sign)]
+    if not notes and _grouped(in_order, ordered) != _grouped(filter(ordered, given), ordered):
         notes.append(f"the translation has another order: {shown(in_order)}")
     return notes
+
+
+def uncut(line: str) -> Iterator[tuple[int, int]]:
+    """Spans of a line (first character, end) that stay in one sentence.
+
+    These are addresses, placeholders, choices between texts, short texts between tags, and what touches an empty tag or
+    a line break.
+    """
+    yield from ((span.start, span.start + len(span.term.source)) for span in unbroken(line))
+    yield from (choice.span() for choice in choices(line))
+    alone = [*_LINE_BREAK.finditer(line)] if "\\" in line else []
+    opened = dict[str, list[re.Match[str]]]()  # by name
+    for tag in tags(line):
+        same = opened.setdefault(tag["name"].lower(), [])
+        if not tag["ends"]:
+            (alone if tag["empty"] else same).append(tag)
+        elif same and tag.end() - (first := same.pop().start()) <= _LONGEST:
+            yield first, tag.end()
+    yield from ((one.start() - 1, one.end() + 1) for one in (*alone, *chain(*opened.values())))
 
 
 def faults(translation: Translation, copies: Sequence[str]) -> tuple[int, int]:
@@ -96,8 +129,8 @@ def with_copies(own: Translation, copies: Sequence[str], prefix: str = "") -> Tr
 def _repaired(text: str, copies: Sequence[str]) -> str:
     """A text with copies in place of what is misspelled, if it is clear which is which. What is right stays."""
     written = _unbroken_texts(text)
-    missing = _by_kind((Counter(copies) - Counter(written)).elements())
-    for kind, wrong in _by_kind((Counter(written) - Counter(copies)).elements()).items():
+    missing = _grouped((Counter(copies) - Counter(written)).elements(), _kind)
+    for kind, wrong in _grouped((Counter(written) - Counter(copies)).elements(), _kind).items():
         right = missing.get(kind, [])
         if (len(right), len(wrong)) != (1, 1) or len(right[0].split()) != len(wrong[0].split()):
             continue
@@ -113,10 +146,10 @@ def _repaired(text: str, copies: Sequence[str]) -> str:
     return text
 
 
-def _by_kind(copies: Iterable[str]) -> dict[str, list[str]]:
+def _grouped(copies: Iterable[str], group: Callable[[str], str]) -> dict[str, list[str]]:
     found = dict[str, list[str]]()
     for copy in copies:
-        found.setdefault(_kind(copy), []).append(copy)
+        found.setdefault(group(copy), []).append(copy)
     return found
 
 

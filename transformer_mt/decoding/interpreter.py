@@ -13,7 +13,15 @@ from itertools import chain, islice, repeat, tee
 from typing import NamedTuple, cast, overload
 
 from transformer_mt.decoding.computing import Computing as Computing
-from transformer_mt.decoding.copying import LACKS, faults, is_only_copies, notes_of_copies, unbroken, with_copies
+from transformer_mt.decoding.copying import (
+    LACKS,
+    faults,
+    is_only_copies,
+    notes_of_copies,
+    notes_of_markup,
+    unbroken,
+    with_copies,
+)
 from transformer_mt.decoding.forced import Forced, aligned_tokens, links_across
 from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
@@ -24,7 +32,7 @@ from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import BoundLine, Piece
 from transformer_mt.decoding.terms import LineTerms, Span, Term, between, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
-from transformer_mt.decoding.translation import Source, without_search
+from transformer_mt.decoding.translation import Source, shown, without_search
 from transformer_mt.decoding.translation import Translation as Translation
 from transformer_mt.errors import checked_number
 from transformer_mt.text.cleaning import with_characters
@@ -189,11 +197,13 @@ class Interpreter(PairScorer):
             if searched[n][0].terms or faults(translation, copies) < faults(found[n], copies):
                 found[n] = translation
         for n, (piece, _) in enumerate(searched):
-            if not all(span.term.is_copy for span in spans_of_terms(piece.line, piece.terms)):
-                continue
-            if notes := notes_of_copies(piece.line, found[n].text):
+            copied = all(span.term.is_copy for span in spans_of_terms(piece.line, piece.terms))
+            notes = [*found[n].notes]
+            if copied and (of_copies := notes_of_copies(piece.line, found[n].text)):
                 twice = LACKS if piece.terms else WITHOUT  # a line with terms may lack other copies too
-                notes = [note for note in (*found[n].notes, *notes) if not note.startswith(twice)]
+                notes = [note for note in (*notes, *of_copies) if not note.startswith(twice)]
+            notes += notes_of_markup(piece.line, found[n].text)
+            if notes != [*found[n].notes]:
                 found[n] = replace(found[n], notes=tuple(notes))
         return found
 
@@ -307,7 +317,7 @@ class Interpreter(PairScorer):
         """The translations of lines without stand-ins: piece by piece around the texts that would have them."""
         bound = [source.bound for source in sources if source.bound is not None]
         for one, translated in zip(bound, self._translated([one.pieces for one in bound], align), strict=True):
-            note = f"translated in pieces around {', '.join(one.replaced)}: the model did not place it well"
+            note = f"translated in pieces around {shown(one.replaced)}: the model did not place it well"
             notes = dict.fromkeys([*chain.from_iterable(part.notes for part in translated), note])
             yield replace(self._join(one.pieces, translated), notes=tuple(notes))
 

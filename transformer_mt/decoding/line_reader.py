@@ -14,6 +14,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.choosing import direction_for
+from transformer_mt.decoding.copying import uncut
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.request import Request
@@ -109,7 +110,9 @@ class LineReader:
         terms:  of the line; none is cut
         """
         direction, spans = self.direction, spans_of_terms(checked_text(line), terms)
-        found = sentences(line, direction.source, [(start, start + len(term.source)) for start, term in spans])
+        found = sentences(
+            line, direction.source, [*((start, start + len(term.source)) for start, term in spans), *uncut(line)]
+        )
         n_first = len(sentences(prefix.strip(), direction.target))
         return ["".join(found[:n_first]), *found[n_first:]]
 

@@ -21,8 +21,16 @@ _HANGUL_NAME += rf"(?<=[/=_?&#+%-])(?<!://[^/\\s]*/)(?!{PARTICLES}(?:[\s.,;:!?'â
 _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 # Of template engines (with spaces inside). The limit keeps the search linear.
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
+# A choice between texts, in ICU's message format. Its branches are translated, so their braces hold no placeholders.
+# One that is not closed goes on to the end of the line, and at most 99 branches are read, so the search stays linear.
+CHOICE = (
+    r"\{\s*(?P<name>\w+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,\s*(?:offset:\d+\s*)?"
+    r"(?:(?P<key>=?\w+)\s*(?P<branch>\{(?:[^{}]++|(?&branch))*+\}?)\s*){0,99}+(?P<end>\})?"
+)
+_FORMATTED = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,300})?\}"
 _PLACEHOLDER = (
-    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|\{{(?: ?[^{{}}\s]+ ?)?\}})\}}{{0,3}}"  # with signs that touch it: ${{x}}
+    # with signs that touch it: ${x}
+    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|{_FORMATTED}|\{{(?: ?[^{{}}\s]+ ?)?\}})\}}{{0,3}}"
     r"|(?<!\d)%{1,3}?(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}]))"
     r"|(?<=\d)%[sd](?![\p{L}\p{N}'â€™])"  # not of a text such as: 10%-s, 5%d'or
 )
@@ -40,14 +48,23 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
         r"(?:(?<![A-Za-z0-9_])(?:https?|ftp)://|(?<![\w.@-])www\.(?=[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}))"
         rf"(?:{brackets}|[^{_ENDS}]|{_HANGUL_NAME})*(?:{brackets}|[^{_ENDS}{sentence}]|{_HANGUL_NAME})"
     )
-    return regex.compile(f"{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
+    return regex.compile(f"{CHOICE}(*SKIP)(*FAIL)|{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
 
 
 UNBROKEN = copied()
-# What a line should keep, though no search puts it there: tags, and the beginning of a choice of texts in ICU's form.
-KEPT = regex.compile(
-    r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>|</?\d+/?>|\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b"
-)
+_CHOICE = regex.compile(CHOICE, regex.V1)
+
+
+def choices(text: str) -> list[regex.Match[str]]:
+    """The choices between texts in it, such as `{n, plural, one {# file} other {# files}}`, if they are complete."""
+    return [found for found in _CHOICE.finditer(text) if found["end"]] if "{" in text else []
+
+
+def name_of_choice(choice: regex.Match[str]) -> str:
+    """A choice without its texts. Which forms of a plural there are depends on the language, so they are left out."""
+    keys = choice.captures("key")
+    kept = keys if choice["kind"] == "select" else [key for key in keys if key.startswith("=")]
+    return f"{{{', '.join([choice['name'], choice['kind'], *kept])}}}".lower()
 
 
 def may_have_unbroken(text: str) -> bool:

@@ -13,6 +13,8 @@ _NAMES = (
     "|bpt|bx|ept|ex|g|it|mrk|ph|seg|ut|x"  # of translation memories
 )
 _TAG = re.compile(rf"</?(?:{_NAMES})(?:\s[^<>]*)?/?>|<!--", re.IGNORECASE)
+_KNOWN = re.compile(rf"{_NAMES}|\d+", re.IGNORECASE)
+_ANY = re.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)(?:\s[^<>=]*=[^<>]*?)?\s*(?P<empty>/?)>")
 TIMES = 3  # a program that was given `&amp;` may write `&amp;amp;`
 
 
@@ -37,3 +39,17 @@ def has_entities(text: str) -> bool:
 def has_tags(text: str) -> bool:
     """Whether it has tags of HTML or of translation memories, such as `<b>` and `<br/>`; not `<unk>`, `<name>`."""
     return "<" in text and _TAG.search(text) is not None
+
+
+def tags(text: str) -> list[re.Match[str]]:
+    """The tags in it: known ones, such as `<b>` and `<1>`, and others that are closed, such as `<name>x</name>`."""
+    if "<" not in text:
+        return []
+    found = [*_ANY.finditer(text)]
+    closed = {tag["name"].lower() for tag in found if tag["ends"]}
+    return [tag for tag in found if tag["name"].lower() in closed or _KNOWN.fullmatch(tag["name"])]
+
+
+def name_of_tag(tag: re.Match[str]) -> str:
+    """A tag without attributes, in lower case: `<br />` is `<br>`."""
+    return f"<{tag['ends']}{tag['name'].lower()}>"

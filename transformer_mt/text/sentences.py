@@ -36,6 +36,7 @@ _AFTER_ORDINAL = (  # a noun or a name, and not the first word of a new sentence
 _ITEM = regex.compile(  # the numbers at the start and at the end of a piece
     r"^\s*(\d{1,3})\.\s.*?(?<=\p{L}[.!?]?)\s+(\d{1,3})\.\s+$"
 )
+_CLOSING_TAGS = regex.compile(r"(?:</[\w:.-]+>\s*)+")
 _MONTHS = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
 _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the next
     (languages, regex.compile(f"(?:{end})$"), regex.compile(start))
@@ -84,8 +85,11 @@ def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -
         item = _ITEM.search(piece)
         if item is not None and int(item[1]) + 1 == int(item[2]):
             pieces[number], pieces[number + 1] = piece[: item.start(2)], piece[item.start(2) :] + pieces[number + 1]
+        if closing := _CLOSING_TAGS.match(pieces[number + 1]):
+            pieces[number], pieces[number + 1] = pieces[number] + closing[0], pieces[number + 1][closing.end() :]
     if len(pieces) > 1 and not _LETTER.search(pieces[-1]):
         pieces[-2:] = ["".join(pieces[-2:])]
+    pieces = list(filter(None, pieces))
     spans = sorted(uncut)
     starts, stops = [start for start, _ in spans], [0, *accumulate((stop for _, stop in spans), max)]
     ends = [end for end in accumulate(map(len, pieces)) if stops[bisect_left(starts, end)] <= end]

@@ -114,8 +114,8 @@ def _comparable(references: list[str], written: Callable[[str], str], name: str)
     found = list(map(written, references))
     if count := sum(one != other for one, other in zip(found, references, strict=True)):
         note(
-            f"{count:,} of {len(found):,} references of {name} have invisible characters or another Unicode form than"
-            " the model writes: scored without these differences"
+            f"{count:,} of {len(found):,} references of {name} have invisible characters, entities or another Unicode"
+            " form than the model writes: scored without these differences"
         )
     return found
 
