@@ -83,6 +83,13 @@ def test_the_classics_have_their_published_number_of_parameters(name, source, ta
     assert sum(value["parts"].values()) == parameters
 
 
+def test_frozen_parts_are_not_counted_as_trainable(tmp_path):
+    text = CONFIG.replace("max_epochs: 1", "max_epochs: 1, start_from: runs/other, freeze: [encoder, embeddings]")
+    value = as_json("--config", tiny(tmp_path, text), "--source-vocab", 10, "--target-vocab", 10)
+    frozen = value["parts"]["encoder"] + value["parts"]["source_embedding"] + value["parts"]["target_embedding"]
+    assert value["parameters"]["trainable"] == value["parameters"]["total"] - frozen
+
+
 @pytest.mark.parametrize(("source", "target"), [(19_214, 10_837), (100, 70)])
 def test_the_replication_is_torchs_transformer_plus_embeddings_and_output_layer(source, target):
     with torch.device("meta"):

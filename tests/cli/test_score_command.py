@@ -72,6 +72,9 @@ def test_what_it_refuses(tiny_model: Path, files: tuple[Path, Path], tmp_path: P
     ):
         assert main([*common, *options]) == 2
         assert message in capsys.readouterr().err
+    for option in ("--hypothesis", "--reference", "--baseline", "--split"):
+        assert main(["evaluate", "--model", str(tiny_model), option, source, option, target]) == 2
+        assert f"{option} is given 2 times" in capsys.readouterr().err
     assert main([*common[:-1], "-", "--target", "-"]) == 2
     assert "both files are stdin" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,9 @@ def test_an_empty_space_is_refused(tmp_path: Path, config: Config) -> None:
 def test_values_that_contradict_others_are_not_mistakes_of_the_space(config: Config) -> None:
     """d_model 17 fits n_heads 1, which may be in the same trial."""
     assert read_space({"model.d_model": [16, 17], "model.n_heads": [1, 2]}, config).size == 4
+
+
+def test_a_value_of_the_config_is_found_in_a_list_whatever_its_type() -> None:
+    assert [json.dumps(Choices((0.5, 1, True, None)).same_as(value)) for value in (1.0, True, None, 2.0)] == [
+        *("1", "true", "null", "2.0")
+    ]

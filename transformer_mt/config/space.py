@@ -79,6 +79,11 @@ class Choices:
 
     values: tuple[Any, ...]
 
+    def same_as(self, value: Any) -> Any:
+        """The value as the list has it, for example 1 instead of 1.0; if it is not there, the value itself."""
+        equal = (one for one in self.values if one == value and isinstance(one, bool) == isinstance(value, bool))
+        return next(equal, value)
+
     def __str__(self) -> str:
         return "one of " + ", ".join(_exact(one) if isinstance(one, float) else shown(one) for one in self.values)
 

@@ -43,13 +43,13 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """Rows that are not pairs and were skipped, or files of a folder.
+    """Rows that are not pairs and were skipped, inline codes of their texts, or files of a folder.
 
     place:  the file, the sheet of a workbook, or the folder
     reason: why they were skipped
     remedy: what to do if they are pairs
     first:  the places of the first ones
-    what:   `row` or `file`
+    what:   `row`, `unit` (of a TMX), `inline code` (of its texts) or `file`
     """
 
     place: str

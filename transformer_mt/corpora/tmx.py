@@ -52,11 +52,11 @@ class TmxCorpus(FilesCorpus):
             sources, targets = variants.get(self.source), variants.get(self.target)
             if not sources or not targets:
                 incomplete += 1
-                self.skip(SkippedRows(str(file), incomplete, reason))
+                self.skip(SkippedRows(str(file), incomplete, reason, what="unit"))
                 continue
             if len(sources) * len(targets) > MOST_PAIRS:
                 oversized += 1
-                self.skip(SkippedRows(str(file), oversized, too_many))
+                self.skip(SkippedRows(str(file), oversized, too_many, what="unit"))
                 continue
             for source, target in product(sources, targets):
                 n_pairs += 1

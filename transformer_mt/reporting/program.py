@@ -39,18 +39,21 @@ def require_one_process(command: str) -> None:
         )
 
 
-_FILES = frozenset(("--config", "--input", "--output", "--document", "--glossary", "--source", "--target"))
+_SINGLE = (
+    *("--config", "--input", "--output", "--document", "--glossary", "--source", "--target"),
+    *("--reference", "--hypothesis", "--baseline", "--split"),
+)
 
 
 def only_once(options: Sequence[Any]) -> None:
-    """Raises TmtError if an option for one file is given twice: the first file would be left out in silence.
+    """Raises TmtError if an option for one file or test set is given twice: the first would be left out in silence.
 
     Of other options, the last one counts, so that a script can add its own to those of its user.
     options: those of a command line, in its order, with `multiple` and their names in `opts`
     """
     for one in options:
         name, times = max(one.opts, key=len), options.count(one)
-        if times > 1 and name in _FILES and not one.multiple:
+        if times > 1 and name in _SINGLE and not one.multiple:
             raise TmtError(f"{name} is given {times} times", remedy=f"Give {name} once: it takes one value.")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.load import CONFIG, SCORES, load_config
 from transformer_mt.config.runs import WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import hashes_for_model
@@ -22,6 +22,7 @@ from transformer_mt.errors import TmtError, checked_number
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.reporting.notes import note
+from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import set_up
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.training.ending import Candidate, best_of
@@ -97,6 +98,9 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
     compared = _compared(directory, config, final, steps, weights, force)
     if compared and best_of(compared) is not compared[0] and not force:
         return AverageReport(directory.model, steps, compared, replaced=False)
+    if (directory.model / SCORES).exists():
+        model = quoted(directory.folder)
+        note(f"the scores of the model before are removed; measure the new one:  tmt evaluate --bleu --model {model}")
     save_model_directory(directory.model, config, weights, codecs, seen)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
     return AverageReport(directory.model, steps, compared)

@@ -27,6 +27,7 @@ from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import Decoder, Encoder, Residual
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.training.starting import freeze
 from transformer_mt.workflows.models import find_models
 
 PARTS = ("source_embedding", "target_embedding", "encoder", "decoder", "generator")
@@ -101,6 +102,7 @@ class Described(NamedTuple):
 def shipped_model(folder: Path | None) -> Described:
     """The model in a folder, with its weights; default: the run that finished last."""
     directory = load_model_directory(find_models(() if folder is None else folder)[0])
+    freeze(directory.model, directory.config.training.freeze)
     return Described(directory.model, directory.config.data)
 
 
@@ -115,7 +117,9 @@ def described_model(
     config = load_config(file, overrides)
     sizes = _vocabulary_sizes(config, file, source_vocab, target_vocab)
     with torch.device("meta"):
-        return Described(build_model(config, *sizes, device="meta"), config.data)
+        model = build_model(config, *sizes, device="meta")
+    freeze(model, config.training.freeze)
+    return Described(model, config.data)
 
 
 def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: int | None) -> tuple[int, int]:

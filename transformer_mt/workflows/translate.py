@@ -145,6 +145,8 @@ def draw_attention(
 
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
+    if len(translator.folders) > 1:
+        note(f"the attention is that of the first model, {translator.folders[0]}")
     seen = translator.attention(line, prefix=prefix)
     texts = {line, *seen.rows, *seen.columns}
     if missing := sum(one != shown for text in texts for one, shown in zip(text, drawable(text), strict=True)):

@@ -195,7 +195,7 @@ def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> C
             break
     read, different, more = counted.pairs, len(seen) - before, ""
     if last is not None:
-        share = read / (read + empty + sum(rows.rows for rows in corpus.skipped() if rows.what == "row"))
+        share = read / (read + empty + sum(rows.rows for rows in corpus.skipped() if rows.what in ("row", "unit")))
         counted.pairs, counted.about = _estimate(corpus, last, read, share), entry["kind"] != "parquet" or share < 1
         more = f", looking at the first {read:,} pairs; `tmt prepare` reads all"
     counted.different = round(different * counted.pairs / max(1, read))

@@ -128,7 +128,7 @@ class Study:
         """The values of the config as Optuna has them; None if the space does not have them all."""
         own = key_values(config, list(self.space.ranges))
         params = {
-            key: json.dumps(value) if isinstance(self.space.ranges[key], Choices) else value
+            key: json.dumps(one.same_as(value)) if isinstance(one := self.space.ranges[key], Choices) else value
             for key, value in own.items()
         }
         has_all = all(_contains(self._distributions[key], value) for key, value in params.items())
