@@ -705,7 +705,7 @@ def test_what_was_skipped_in_a_large_file_is_noted_and_not_counted(
     for name, body, pairs in (("a", units, 300), ("b", mixed, 300)):
         Path(f"{name}.tmx").write_text(f"<tmx><body>{body}</body></tmx>", encoding="utf-8")
         assert propose_config(f"{name}.tmx", "de", "en").pairs == pytest.approx(pairs, abs=3)
-    assert "198 rows skipped" in capsys.readouterr().err
+    assert "198 units skipped" in capsys.readouterr().err
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 

@@ -48,6 +48,8 @@ class TmxCorpus(FilesCorpus):
         oversized, too_many = 0, f"more than {MOST_PAIRS:,} pairs in one"
         left_out = Counter[str]()  # by language
         for line, variants in read_units(file, left_out):
+            if n_codes := left_out[self.source] + left_out[self.target]:
+                self.skip(SkippedRows(str(file), n_codes, _MARKUP, what="inline code"))
             seen.update(one for one in variants if one in seen or len(seen) < MOST_LANGUAGES)
             sources, targets = variants.get(self.source), variants.get(self.target)
             if not sources or not targets:
@@ -61,8 +63,6 @@ class TmxCorpus(FilesCorpus):
             for source, target in product(sources, targets):
                 n_pairs += 1
                 yield Pair(source, target, at(file, line))
-        if n_codes := left_out[self.source] + left_out[self.target]:
-            self.skip(SkippedRows(str(file), n_codes, _MARKUP, what="inline code"))
         if not n_pairs and not oversized:
             found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
             remedy = f"Set data.source and data.target to languages of the file: {found}."
