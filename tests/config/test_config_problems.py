@@ -76,10 +76,6 @@ def test_a_correct_config_is_read(tmp_path: Path) -> None:
             "model: {positions: rotary, d_model: 6, n_heads: 2}",
             "rotary positions need an even d_model / n_heads, not 3",
         ),
-        (
-            "model: {normalization: rms, epsilon_on: deviation}",
-            "epsilon_on: deviation is only for normalization: layer",
-        ),
         ("model: {max_positions: 100}", "max_positions is only for positions: learned"),
         ("synthesis: {models: []}", "`models` is empty; name a run, or remove the key"),
         ("synthesis: {search: {n_best: 2}}", "search.n_best must be 1: each sentence gets one translation"),

@@ -83,10 +83,14 @@ def test_tmx_inline_codes_are_left_out(tmp_path: Path) -> None:
 
 
 def test_tmx_placeholders_in_inline_codes_are_text(tmp_path: Path) -> None:
-    source, target = "Hallo <ph>{name}</ph>, <bpt i='1'>%s</bpt>!", "Hello <ph>{{ x }}</ph>"
+    source, target = "Hallo <ph>{name}</ph>, <it> %s </it>!", "Hello <ph>{{ x }}</ph>"
     corpus = _corpus(kind="tmx", files=_tmx(tmp_path, _unit(de=source, en=target)))
     assert _sides(corpus) == [("Hallo {name}, %s!", "Hello {{ x }}")]
     assert not corpus.skipped()
+    codes = "<bpt i='1'>{b}</bpt><ph>{}</ph><ph>{{a}} and {{b}}</ph><ph>https://x.y/</ph>"
+    corpus = _corpus(kind="tmx", files=_tmx(tmp_path, _unit(de=f"a {codes} b", en="c")))
+    assert _sides(corpus) == [("a  b", "c")]
+    assert [rows.rows for rows in corpus.skipped()] == [4]
 
 
 @pytest.mark.parametrize(

@@ -150,14 +150,16 @@ def test_a_lost_copy_and_one_that_is_made_up_are_noted(line: str, text: str, not
     [
         ("Der <b>Hund</b><br/> {n}", "the <b>dog</b>", ["the translation lacks <br>"]),
         ('<a href="b c">Hund</a> <0>d</0>', "dog", ["the translation lacks <a>, </a>, <0>, </0>"]),
-        ("Hund", "the <i>dog", ["the translation has <i>, which the line does not have"]),
+        ("Hund", "the <em>dog", ["the translation has <em>, which the line does not have"]),
         ("<b>a</b>", "</b>a<b>", ["the translation has another order: </b>, <b>"]),
         ("<b>a</b> <i>b</i>", "<i>b</i> <b>a</b>", []),
         ("<bold>a</bold>", "a", ["the translation lacks <bold>, </bold>"]),
         # the same in another spelling, and what is no tag
         ("<B>a</B><br /> <g id='1'/>", '<b>a</b><br> <g id="1"/>', []),
         ('<a href="/de/x">x</a>', '<a href="/en/x">x</a>', []),
-        ("a < b > c, <3, x<y, <b and c>, List<String>, <Enter>", "a", []),
+        ("a < b > c, <3, x<y, <b and c>, <b and c = d>, List<String>, <Enter>, <P>", "a", []),
+        ("<video controls>x</video> <option selected>", "<video controls>y</video> <option selected>", []),
+        ('<x id="1"/> <g/>', "", ["the translation lacks <x>, <g>"]),
         # choices between texts
         ("{n,plural,one {# Hund} other {# Hunde}}", "{N, plural, other {# dogs}}", []),
         ("{n, plural, one {# Hund} other {# Hunde}}", "dogs {n}", ["the translation lacks {n, plural}"]),
@@ -300,7 +302,19 @@ def test_a_lost_tag_is_noted_with_and_without_a_glossary(
          ["Hi. ", "{n, plural, one {One. Two.} other {All. No.}} Bye now."]),
         ("See {{ a. B }}. Then go.", ["See {{ a. B }}. ", "Then go."]),
         ("It was <i>saved. </i>", ["It was <i>saved. </i>"]),
+        ("It was saved. Open it.<br/>", ["It was saved. ", "Open it.<br/>"]),
+        ("Hello <b>", ["Hello <b>"]),
+        ("Saved. Open it.\\n", ["Saved. ", "Open it.\\n"]),
     ],
 )  # fmt: skip
 def test_a_line_is_not_cut_where_markup_would_lose_its_place(line: str, expected: list[str]) -> None:
     assert sentences(line, "en", uncut(line)) == expected
+
+
+@pytest.mark.parametrize("between", ["<br/>", "\\n", " <br> ", "<p>", "</p><p>"])
+def test_a_long_line_is_cut_at_tags_too(between: str) -> None:
+    line = between.join(["The file was saved."] * 100)
+    parts = sentences(line, "en", uncut(line))
+    assert "".join(parts) == line
+    assert len(parts) >= 2
+    assert max(map(len, parts)) < 300

@@ -24,10 +24,8 @@ from transformer_mt.text.copies import choices, copied, name_of_choice
         ("%{a} ${b} ${{ c }} %%s %ld %(n)s {{{d}}}", ["%{a}", "${b}", "${{ c }}", "%%s", "%ld", "%(n)s", "{{{d}}}"]),
         ("50 % der, 100%ig, 10%-s, 20%-i, 10%d'or, 5%x, a %, {", []),
         ("$%d, $%.2f, file_0%d.png, v1%s", ["%d", "%.2f", "%d", "%s"]),
-        ("{ name } { $n } {} { } { a, b }", ["{ name }", "{ $n }", "{}"]),
-        ("{n, plural, one {file} other {{x} of # files}} {m} {d, date, short}", ["{m}", "{d, date, short}"]),
-        ("{s, select, a {b} c {d", []),
-        ("{n, number} { n , plural,one{x}other{y}}{z}", ["{n, number}", "{z}"]),
+        ("{ name } { $n } {} { } { a, b } { % }", ["{ name }", "{ $n }", "{}"]),
+        ("{m} {d, date, short} {n, number}", ["{m}", "{d, date, short}", "{n, number}"]),
         ("{a}/{b} v{c} {d}s %d/%d", ["{a}", "{b}", "{c}", "{d}", "%d", "%d"]),
         ("'https://x.y/O'Brien' {{ a.b }} %s {% if x %}", ["https://x.y/O'Brien", "{{ a.b }}", "%s", "{% if x %}"]),
     ],
@@ -55,3 +53,15 @@ def test_brackets_and_emphasis_belong_to_markup_only_in_a_document() -> None:
 )
 def test_a_choice_is_known_by_what_all_languages_have_of_it(text: str, names: list[str]) -> None:
     assert [name_of_choice(found) for found in choices(text)] == names
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("{n, plural, one {file} other {{x} of # files}} {m}", ["{m}"]),
+        ("{s, select, a {b} c {d", []),
+        ("{ u.n , plural,one{x}other{y}}{z}", ["{z}"]),
+    ],
+)
+def test_texts_of_a_choice_are_no_placeholders(line: str, found: list[str]) -> None:
+    assert [match[0] for match in copied().finditer(line)] == found

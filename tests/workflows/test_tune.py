@@ -401,3 +401,13 @@ def test_the_best_third_goes_on_or_the_best_of_a_few(scores: list[float], measur
 )
 def test_the_first_rung_is_at_a_ninth_of_a_trial(numbers: Any, limits: dict[str, Any], rung: int) -> None:
     assert first_rung(_config(numbers, **limits), lambda: 1000 if "validate_every" in limits else 100) == rung
+
+
+def test_keys_without_effect_are_named_and_whole_numbers_are_the_config_s_own(
+    numbers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = _config(numbers, max_epochs=1, schedule="constant")
+    tmt.tune(config, {"training.noam_factor": [1, 2]}, LONG, trials=1, run_dir=tmp_path)
+    said = capsys.readouterr()
+    assert "training.noam_factor has no effect with this training.schedule" in said.err + said.out
+    assert "trial 0 has the config's own values" in said.err + said.out

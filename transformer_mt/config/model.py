@@ -41,7 +41,8 @@ class ModelConfig(Section):
     )
     epsilon_on: Literal["variance", "deviation"] = Field(
         "variance",
-        description="add layer_norm_epsilon to the variance, or to the standard deviation (The Annotated Transformer)",
+        description="add layer_norm_epsilon to the variance, or to the standard deviation (The Annotated Transformer);"
+        " of normalization: layer only",
     )
     positions: Literal["sinusoidal", "learned", "rotary"] = Field(
         "sinusoidal",
@@ -88,8 +89,6 @@ class ModelConfig(Section):
             problems.append(f"rotary positions need an even d_model / n_heads, not {self.d_model // self.n_heads}")
         if self.positions == "sinusoidal" and self.d_model % 2:
             problems.append(f"sinusoidal positions need an even d_model, not {self.d_model}")
-        if self.epsilon_on == "deviation" and self.normalization == "rms":
-            problems.append("epsilon_on: deviation is only for normalization: layer")
         if self.max_positions is not None and self.positions != "learned":
             problems.append("max_positions is only for positions: learned")
         if problems:

@@ -144,9 +144,15 @@ def _texts(element: Any, place: str, left_out: list[Any]) -> Iterator[str]:
             name = etree.QName(child).localname
             if name not in _CODES | _PAIRED_CODES:  # `hi`: highlighted text
                 yield from _texts(child, place, left_out)
-            elif UNBROKEN.fullmatch(code := child.text or ""):
+            elif name in _CODES and not len(child) and _is_placeholder(code := (child.text or "").strip()):
                 yield code
             else:
                 left_out.append(child)
                 yield _CODE * (name in _CODES)
         yield child.tail or ""
+
+
+def _is_placeholder(code: str) -> bool:
+    """Whether an inline code is one placeholder of a program; `{}` may also be a format."""
+    found = UNBROKEN.match(code) if code[:1] in ("{", "%", "$") else None
+    return found is not None and found.end() == len(code) and code != "{}"

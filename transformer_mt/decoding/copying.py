@@ -33,7 +33,7 @@ LACKS = "the translation lacks"
 NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
 _LINE_BREAK = re.compile(r"\\[nr]")  # as programs write it
-_LONGEST = 200  # characters of a marked text that is not cut: more are a paragraph
+_LONGEST = 200  # characters between tags that are not cut: more are a paragraph
 
 
 def unbroken(line: str) -> list[Span]:
@@ -59,7 +59,7 @@ def notes_of_copies(line: str, translation: str) -> list[str]:
 
 
 def notes_of_markup(line: str, translation: str) -> list[str]:
-    """The same of tags and of choices between texts, which no search puts there."""
+    """What a user must know of a translation whose tags and choices between texts are not those of its line."""
     return _notes(_markup(line), _markup(translation), lambda sign: sign.strip("</>") * sign.startswith("<"))
 
 
@@ -87,7 +87,7 @@ def uncut(line: str) -> Iterator[tuple[int, int]]:
     """Spans of a line (first character, end) that stay in one sentence.
 
     These are addresses, placeholders, choices between texts, short texts between tags, and what touches an empty tag or
-    a line break.
+    a line break; but a long text is cut at one of these.
     """
     yield from ((span.start, span.start + len(span.term.source)) for span in unbroken(line))
     yield from (choice.span() for choice in choices(line))
@@ -96,10 +96,15 @@ def uncut(line: str) -> Iterator[tuple[int, int]]:
     for tag in tags(line):
         same = opened.setdefault(tag["name"].lower(), [])
         if not tag["ends"]:
-            (alone if tag["empty"] else same).append(tag)
+            (alone if tag[0].endswith("/>") else same).append(tag)
         elif same and tag.end() - (first := same.pop().start()) <= _LONGEST:
             yield first, tag.end()
-    yield from ((one.start() - 1, one.end() + 1) for one in (*alone, *chain(*opened.values())))
+    last = 0
+    for start, end in sorted(one.span() for one in (*alone, *chain(*opened.values()))):
+        if start - last <= _LONGEST:
+            yield start - 1, end + 1
+        else:
+            last = start  # the line is cut here if it can be
 
 
 def faults(translation: Translation, copies: Sequence[str]) -> tuple[int, int]:

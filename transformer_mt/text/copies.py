@@ -24,13 +24,13 @@ TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 # A choice between texts, in ICU's message format. Its branches are translated, so their braces hold no placeholders.
 # One that is not closed goes on to the end of the line, and at most 99 branches are read, so the search stays linear.
 CHOICE = (
-    r"\{\s*(?P<name>\w+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,\s*(?:offset:\d+\s*)?"
+    r"\{\s*(?P<name>[\w.]+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,\s*(?:offset:\d+\s*)?"
     r"(?:(?P<key>=?\w+)\s*(?P<branch>\{(?:[^{}]++|(?&branch))*+\}?)\s*){0,99}+(?P<end>\})?"
 )
 _FORMATTED = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,300})?\}"
 _PLACEHOLDER = (
     # with signs that touch it: ${x}
-    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|{_FORMATTED}|\{{(?: ?[^{{}}\s]+ ?)?\}})\}}{{0,3}}"
+    rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|{_FORMATTED}|\{{(?:[^{{}}\s]*| \$?[\w.-]+ )\}})\}}{{0,3}}"
     r"|(?<!\d)%{1,3}?(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}]))"
     r"|(?<=\d)%[sd](?![\p{L}\p{N}'’])"  # not of a text such as: 10%-s, 5%d'or
 )
@@ -40,7 +40,8 @@ _EMAIL = r"(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
 def copied(in_markup: bool = False) -> regex.Pattern[str]:
     """A pattern of addresses of the web or e-mail, and of placeholders of programs.
 
-    in_markup: whether square brackets, and marks of emphasis at the end of an address, are markup
+    in_markup: whether square brackets, and marks of emphasis at the end of an address, are markup. Then braces in
+               choices between texts hold placeholders too, since markup may stand between them.
     """
     brackets = "|".join(_BRACKETS[:2] if in_markup else _BRACKETS)
     sentence = r".,;:!?'’…" + "*_~" * in_markup  # at its end, these belong to the sentence
@@ -48,7 +49,8 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
         r"(?:(?<![A-Za-z0-9_])(?:https?|ftp)://|(?<![\w.@-])www\.(?=[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}))"
         rf"(?:{brackets}|[^{_ENDS}]|{_HANGUL_NAME})*(?:{brackets}|[^{_ENDS}{sentence}]|{_HANGUL_NAME})"
     )
-    return regex.compile(f"{CHOICE}(*SKIP)(*FAIL)|{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
+    left_out = "" if in_markup else f"{CHOICE}(*SKIP)(*FAIL)|"
+    return regex.compile(f"{left_out}{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
 
 
 UNBROKEN = copied()

@@ -14,7 +14,8 @@ _NAMES = (
 )
 _TAG = re.compile(rf"</?(?:{_NAMES})(?:\s[^<>]*)?/?>|<!--", re.IGNORECASE)
 _KNOWN = re.compile(rf"{_NAMES}|\d+", re.IGNORECASE)
-_ANY = re.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)(?:\s[^<>=]*=[^<>]*?)?\s*(?P<empty>/?)>")
+_ANY = re.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z][\w:.-]*|\d+)(?P<rest>[\s/][^<>]*)?>")
+_ATTRIBUTE = re.compile(r"\s*[\w:.-]+\s*=|\s*/$")
 TIMES = 3  # a program that was given `&amp;` may write `&amp;amp;`
 
 
@@ -42,12 +43,20 @@ def has_tags(text: str) -> bool:
 
 
 def tags(text: str) -> list[re.Match[str]]:
-    """The tags in it: known ones, such as `<b>` and `<1>`, and others that are closed, such as `<name>x</name>`."""
+    """The tags in it: known ones, such as `<br>` and `<1>`, and others that are closed, such as `<name>x</name>`.
+
+    A name of one letter, such as `<P>` of a keyboard, is only a tag if it is closed, empty, or has attributes.
+    """
     if "<" not in text:
         return []
     found = [*_ANY.finditer(text)]
     closed = {tag["name"].lower() for tag in found if tag["ends"]}
-    return [tag for tag in found if tag["name"].lower() in closed or _KNOWN.fullmatch(tag["name"])]
+
+    def is_tag(tag: re.Match[str]) -> bool:
+        is_word = len(tag["name"]) > 1 or tag["name"].isdigit() or _ATTRIBUTE.match(tag["rest"] or "")
+        return tag["name"].lower() in closed or (_KNOWN.fullmatch(tag["name"]) is not None and bool(is_word))
+
+    return list(filter(is_tag, found))
 
 
 def name_of_tag(tag: re.Match[str]) -> str:

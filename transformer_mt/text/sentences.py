@@ -92,8 +92,8 @@ def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -
     pieces = list(filter(None, pieces))
     spans = sorted(uncut)
     starts, stops = [start for start, _ in spans], [0, *accumulate((stop for _, stop in spans), max)]
-    ends = [end for end in accumulate(map(len, pieces)) if stops[bisect_left(starts, end)] <= end]
-    return [line[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    ends = [end for end in accumulate(map(len, pieces[:-1])) if stops[bisect_left(starts, end)] <= end]
+    return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
 
 def _found(line: str, language: str) -> list[str]:

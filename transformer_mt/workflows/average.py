@@ -100,7 +100,7 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
         return AverageReport(directory.model, steps, compared, replaced=False)
     if (directory.model / SCORES).exists():
         model = quoted(directory.folder)
-        note(f"the scores of the model before are removed; measure the new one:  tmt evaluate --bleu --model {model}")
+        note(f"the scores of the previous model are removed; measure the new one:  tmt evaluate --bleu --model {model}")
     save_model_directory(directory.model, config, weights, codecs, seen)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
     return AverageReport(directory.model, steps, compared)

@@ -82,7 +82,6 @@ def changed_settings(own: DecodingConfig, given: Mapping[str, Any]) -> DecodingC
         raise TmtError(refusal[0], remedy=refusal[1])
     if changes.get("n_best", 1) > own.beam and "beam" not in changes:
         changes["beam"] = changes["n_best"]  # a beam that is wide enough
-        note(f"the beam is {changes['beam']} wide, not {own.beam}: the best translation may be another one")
     if "beam" in search.proposer.settings and "n_best" not in changes:
         changes["n_best"] = min(own.n_best, changes.get("beam", own.beam))
     try:

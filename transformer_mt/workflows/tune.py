@@ -24,6 +24,7 @@ from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.program import require_one_process
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.run_facts import changed_files
+from transformer_mt.training.schedules.base import keys_without_effect
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.interruption import interrupted_error
@@ -276,6 +277,9 @@ class _Search:
         if not self.study.has_own:
             own = "the space does not have the config's own values, so no trial has them"
         _say(f"note       {own}")
+        for key in keys_without_effect(self.config.training):
+            if {"training.schedule", (full := f"training.{key}")}.intersection(self.space.ranges) == {full}:
+                _say(f"note       {full} has no effect with this training.schedule")
         if begun := self.study.trials():
             _say(f"resumed    {number_of(len(begun), 'trial')} in {duration(self.before)}")
 

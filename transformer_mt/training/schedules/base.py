@@ -69,6 +69,13 @@ def ends_with(training: TrainingConfig) -> str:
     return str(cls.ends_with(training))
 
 
+def keys_without_effect(training: TrainingConfig) -> list[str]:
+    """The keys of other schedules, which the schedule of this config does not read."""
+    cls, _ = chosen("schedule", training.schedule)
+    keys = dict.fromkeys(key for name in CHOICES["schedule"] for key in choice("schedule", name).keys)
+    return [key for key in keys if key not in cls.keys]
+
+
 def length_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
     """What a user should know about a training that is too short, unless it begins with a trained model."""
     last = _last_update(training, epoch_updates)
@@ -100,8 +107,8 @@ def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
             f" a tenth is usual:  --set training.warmup_steps={max(1, int(last) // 10)}"
         )
     cls, _ = chosen("schedule", training.schedule)
-    for key in dict.fromkeys(key for name in CHOICES["schedule"] for key in choice("schedule", name).keys):
-        if key not in cls.keys and getattr(training, key) != type(training).model_fields[key].default:
+    for key in keys_without_effect(training):
+        if getattr(training, key) != type(training).model_fields[key].default:
             notes.append(f"training.{key} has no effect with this training.schedule")
     end_of_schedule = cls.last_step(training, epoch_updates)
     if end_of_schedule is not None and last < end_of_schedule:

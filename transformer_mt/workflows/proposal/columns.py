@@ -59,8 +59,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         raise TmtError(problem, place=file, remedy=remedy)
     if len(chosen) > 2:
         if contents.kind == "tmx":
-            remedy = f"Languages seen: {seen}. Name two:  --source de --target en"
-            raise TmtError(f"the units have {len(chosen)} languages", place=file, remedy=remedy)
+            which = f"Languages seen: {seen}. Name two:  --source de --target en"
+            raise TmtError(f"the units have {len(chosen)} languages", place=file, remedy=which)
         how = "Name two languages:  --source de --target en, or remove the other columns."
         if len(wanted) == 2 or len(languages) < 3:  # several columns are in one language
             how = "Remove the others, or name two in a config:  tmt init files -o C   (source_column, target_column)"
