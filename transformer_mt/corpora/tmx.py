@@ -18,7 +18,6 @@ from transformer_mt.corpora.tables import TableOptions
 from transformer_mt.errors import TmtError, at, from_os_error
 from transformer_mt.files.lines import check_head
 from transformer_mt.files.opening import DAMAGED, damaged, open_bytes
-from transformer_mt.text.copies import UNBROKEN
 
 _LANGUAGE = ("{http://www.w3.org/XML/1998/namespace}lang", "lang")  # the second one in TMX 1.1
 MOST_WITHOUT_UNIT = 1 << 23  # bytes; the parser needs up to 32 times as many
@@ -154,5 +153,7 @@ def _texts(element: Any, place: str, left_out: list[Any]) -> Iterator[str]:
 
 def _is_placeholder(code: str) -> bool:
     """Whether an inline code is one placeholder of a program; `{}` may also be a format."""
+    from transformer_mt.text.copies import UNBROKEN  # here, because a config can be read without `regex`
+
     found = UNBROKEN.match(code) if code[:1] in ("{", "%", "$") else None
     return found is not None and found.end() == len(code) and code != "{}"
