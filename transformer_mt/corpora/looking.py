@@ -333,8 +333,8 @@ def _parquet(file: Path) -> Contents:
 
 def _tmx(file: Path) -> Contents:
     columns: dict[str | int, list[str]] = {}
-    for _, variants in islice(read_units(file), SAMPLE_ROWS):
-        for language, texts in variants.items():
+    for unit in islice(read_units(file), SAMPLE_ROWS):
+        for language, texts in unit.texts.items():
             columns.setdefault(language, []).append(texts[0])
     if not columns:
         raise TmtError("this XML file is not TMX: it has no units (tu)", place=file, remedy="Export it as TMX.")

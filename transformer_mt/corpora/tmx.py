@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
 from transformer_mt.corpora.tables import TableOptions
@@ -45,9 +45,10 @@ class TmxCorpus(FilesCorpus):
         seen: Counter[str] = Counter()
         incomplete, n_pairs, reason = 0, 0, f"no sentence in {self.source} or {self.target}"
         oversized, too_many = 0, f"more than {MOST_PAIRS:,} pairs in one"
-        left_out = Counter[str]()  # by language
-        for line, variants in read_units(file, left_out):
-            if n_codes := left_out[self.source] + left_out[self.target]:
+        n_codes = 0
+        for line, variants, left_out in read_units(file):
+            if of_unit := left_out[self.source] + left_out[self.target]:
+                n_codes += of_unit
                 self.skip(SkippedRows(str(file), n_codes, _MARKUP, what="inline code"))
             seen.update(one for one in variants if one in seen or len(seen) < MOST_LANGUAGES)
             sources, targets = variants.get(self.source), variants.get(self.target)
@@ -68,22 +69,33 @@ class TmxCorpus(FilesCorpus):
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
 
 
-def read_units(file: Path, left_out: Counter[str] | None = None) -> Iterator[tuple[int, dict[str, list[str]]]]:
-    """The line of each unit and its texts by language, without the region: `de` for de-DE and DE_at.
+class Unit(NamedTuple):
+    """A unit. Its languages are without the region: `de` for de-DE and DE_at.
 
-    left_out: counts the inline codes of each language that are no part of its texts
+    line:     its number in the file
+    texts:    by language
+    left_out: by language, the number of inline codes that are no part of the texts
+    """
+
+    line: int
+    texts: dict[str, list[str]]
+    left_out: Counter[str]
+
+
+def read_units(file: Path) -> Iterator[Unit]:
+    """The units of a file.
+
     Raises TmtError if the file is not well-formed XML, or if a sentence uses an entity that the file defines.
     """
     from lxml import etree
 
-    counted = Counter[str]() if left_out is None else left_out
     try:
         with open_bytes(file) as stream:
             safe = {"resolve_entities": False, "load_dtd": False, "no_network": True, "huge_tree": False}
             bounded = _BetweenUnits(stream, file)
             for _, unit in etree.iterparse(bounded, events=("end",), tag="{*}tu", **safe):
                 bounded.n_read = 0
-                yield unit.sourceline, _variants(unit, at(file, unit.sourceline), counted)
+                yield _unit(unit, file)
                 unit.clear()
                 for element in (unit, *unit.iterancestors()):  # units can be anywhere, each in an element of its own
                     while element.getprevious() is not None and (parent := element.getparent()) is not None:
@@ -112,18 +124,17 @@ class _BetweenUnits:
         return self.stream.read(size)
 
 
-def _variants(unit: Any, place: str, left_out: Counter[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _unit(unit: Any, file: Path) -> Unit:
+    found = Unit(unit.sourceline, {}, Counter())
     for variant in unit.iterfind("{*}tuv"):
         language = next((variant.get(name) for name in _LANGUAGE if variant.get(name)), "")
         segment = variant.find("{*}seg")
         if segment is not None:
             language = language[:_LONGEST_CODE].lower().replace("_", "-").split("-")[0]
             codes: list[Any] = []
-            text = _BETWEEN_WORDS.sub(" ", "".join(_texts(segment, place, codes))).replace(_CODE, "")
-            found.setdefault(language, []).append(text)
-            if codes:
-                left_out[language] += len(codes)
+            text = "".join(_texts(segment, at(file, found.line), codes))
+            found.texts.setdefault(language, []).append(_BETWEEN_WORDS.sub(" ", text).replace(_CODE, ""))
+            found.left_out[language] += len(codes)
     return found
 
 

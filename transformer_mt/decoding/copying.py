@@ -89,7 +89,7 @@ def uncut(line: str) -> Iterator[tuple[int, int]]:
     These are addresses, placeholders, choices between texts, short texts between tags, and what touches an empty tag or
     a line break; but a long text is cut at one of these.
     """
-    yield from ((span.start, span.start + len(span.term.source)) for span in unbroken(line))
+    yield from ((span.start, span.end) for span in unbroken(line))
     yield from (choice.span() for choice in choices(line))
     alone = [*_LINE_BREAK.finditer(line)] if "\\" in line else []
     opened = dict[str, list[re.Match[str]]]()  # by name

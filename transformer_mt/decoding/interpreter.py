@@ -196,16 +196,7 @@ class Interpreter(PairScorer):
             copies = free[n].copies
             if searched[n][0].terms or faults(translation, copies) < faults(found[n], copies):
                 found[n] = translation
-        for n, (piece, _) in enumerate(searched):
-            copied = all(span.term.is_copy for span in spans_of_terms(piece.line, piece.terms))
-            notes = [*found[n].notes]
-            if copied and (of_copies := notes_of_copies(piece.line, found[n].text)):
-                twice = LACKS if piece.terms else WITHOUT  # a line with terms may lack other copies too
-                notes = [note for note in (*notes, *of_copies) if not note.startswith(twice)]
-            notes += notes_of_markup(piece.line, found[n].text)
-            if notes != [*found[n].notes]:
-                found[n] = replace(found[n], notes=tuple(notes))
-        return found
+        return [_with_notes(piece, one) for (piece, _), one in zip(searched, found, strict=True)]
 
     def _free(self, piece: Piece, source: Source) -> _Free | None:
         """A line with copies alone as the model reads it when it is left free; None for others."""
@@ -317,9 +308,9 @@ class Interpreter(PairScorer):
         """The translations of lines without stand-ins: piece by piece around the texts that would have them."""
         bound = [source.bound for source in sources if source.bound is not None]
         for one, translated in zip(bound, self._translated([one.pieces for one in bound], align), strict=True):
-            note = f"translated in pieces around {shown(one.replaced)}: the model did not place it well"
-            notes = dict.fromkeys([*chain.from_iterable(part.notes for part in translated), note])
-            yield replace(self._join(one.pieces, translated), notes=tuple(notes))
+            of_pieces = chain.from_iterable(part.notes for part in translated)
+            notes = (*of_pieces, f"translated in pieces around {shown(one.replaced)}: the model did not place it well")
+            yield replace(self._join(one.pieces, translated), notes=tuple(dict.fromkeys(notes)))
 
     def _write(
         self, source: Source, found: SearchResult, forced: Forced | None, align: bool
@@ -346,3 +337,15 @@ class Interpreter(PairScorer):
             words = words and links_across(words, source.bound.parts, written.parts)  # as the user sees them
             result = replace(result, text=written.text, word_alignment=words)
         return result, missing
+
+
+def _with_notes(piece: Piece, translation: Translation) -> Translation:
+    """A translation with notes of the copies and the markup that it lacks, or has without need."""
+    own, of_copies = translation.notes, list[str]()
+    if all(span.term.is_copy for span in spans_of_terms(piece.line, piece.terms)):
+        of_copies = notes_of_copies(piece.line, translation.text)
+    if of_copies:
+        twice = LACKS if piece.terms else WITHOUT  # a line with terms may lack other copies too
+        own = tuple(note for note in (*own, *of_copies) if not note.startswith(twice))
+    notes = (*own, *notes_of_markup(piece.line, translation.text))
+    return translation if notes == translation.notes else replace(translation, notes=notes)

@@ -110,9 +110,7 @@ class LineReader:
         terms:  of the line; none is cut
         """
         direction, spans = self.direction, spans_of_terms(checked_text(line), terms)
-        found = sentences(
-            line, direction.source, [*((start, start + len(term.source)) for start, term in spans), *uncut(line)]
-        )
+        found = sentences(line, direction.source, [*((span.start, span.end) for span in spans), *uncut(line)])
         n_first = len(sentences(prefix.strip(), direction.target))
         return ["".join(found[:n_first]), *found[n_first:]]
 

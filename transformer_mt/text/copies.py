@@ -23,7 +23,7 @@ _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 # A choice between texts, in ICU's message format. Its branches are translated, so their braces hold no placeholders.
 # One that is not closed goes on to the end of the line, and at most 99 branches are read, so the search stays linear.
-CHOICE = (
+_CHOICE = (
     r"\{\s*(?P<name>[\w.]+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,\s*(?:offset:\d+\s*)?"
     r"(?:(?P<key>=?\w+)\s*(?P<branch>\{(?:[^{}]++|(?&branch))*+\}?)\s*){0,99}+(?P<end>\})?"
 )
@@ -49,17 +49,17 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
         r"(?:(?<![A-Za-z0-9_])(?:https?|ftp)://|(?<![\w.@-])www\.(?=[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}))"
         rf"(?:{brackets}|[^{_ENDS}]|{_HANGUL_NAME})*(?:{brackets}|[^{_ENDS}{sentence}]|{_HANGUL_NAME})"
     )
-    left_out = "" if in_markup else f"{CHOICE}(*SKIP)(*FAIL)|"
+    left_out = "" if in_markup else f"{_CHOICE}(*SKIP)(*FAIL)|"
     return regex.compile(f"{left_out}{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
 
 
 UNBROKEN = copied()
-_CHOICE = regex.compile(CHOICE, regex.V1)
+_CHOICES = regex.compile(_CHOICE, regex.V1)
 
 
 def choices(text: str) -> list[regex.Match[str]]:
     """The choices between texts in it, such as `{n, plural, one {# file} other {# files}}`, if they are complete."""
-    return [found for found in _CHOICE.finditer(text) if found["end"]] if "{" in text else []
+    return [found for found in _CHOICES.finditer(text) if found["end"]] if "{" in text else []
 
 
 def name_of_choice(choice: regex.Match[str]) -> str:

@@ -51,12 +51,13 @@ def tags(text: str) -> list[re.Match[str]]:
         return []
     found = [*_ANY.finditer(text)]
     closed = {tag["name"].lower() for tag in found if tag["ends"]}
+    return [tag for tag in found if tag["name"].lower() in closed or _stands_alone(tag["name"], tag["rest"] or "")]
 
-    def is_tag(tag: re.Match[str]) -> bool:
-        is_word = len(tag["name"]) > 1 or tag["name"].isdigit() or _ATTRIBUTE.match(tag["rest"] or "")
-        return tag["name"].lower() in closed or (_KNOWN.fullmatch(tag["name"]) is not None and bool(is_word))
 
-    return list(filter(is_tag, found))
+def _stands_alone(name: str, rest: str) -> bool:
+    """Whether a name between angle brackets is a tag though it is not closed. rest: what follows the name"""
+    is_clear = len(name) > 1 or name.isdigit() or _ATTRIBUTE.match(rest) is not None
+    return is_clear and _KNOWN.fullmatch(name) is not None
 
 
 def name_of_tag(tag: re.Match[str]) -> str:

@@ -277,9 +277,10 @@ class _Search:
         if not self.study.has_own:
             own = "the space does not have the config's own values, so no trial has them"
         _say(f"note       {own}")
-        for key in keys_without_effect(self.config.training):
-            if {"training.schedule", (full := f"training.{key}")}.intersection(self.space.ranges) == {full}:
-                _say(f"note       {full} has no effect with this training.schedule")
+        searched = self.space.ranges
+        for key in [] if "training.schedule" in searched else keys_without_effect(self.config.training):
+            if f"training.{key}" in searched:
+                _say(f"note       training.{key} has no effect with this training.schedule")
         if begun := self.study.trials():
             _say(f"resumed    {number_of(len(begun), 'trial')} in {duration(self.before)}")
 
