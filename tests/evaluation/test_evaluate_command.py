@@ -287,6 +287,34 @@ class TestModel:
         assert len(stored["text"]) == 64
         assert stored["date"].startswith("20")
 
+    def test_translations_are_written_and_score_the_same(self, tmt, model, write, tmp_path):
+        file = tmp_path / "translations.txt"
+        code, out, _ = tmt("--model", model, "--json", "--device", "cpu", "-o", file)
+        values, lines = json.loads(out), file.read_text(encoding="utf-8").split("\n")
+        translator = Translator.load([model])
+        assert code == 0
+        assert lines == [*(one.text for one in translator.translate(SOURCES)), ""]
+        assert values["model"] == str(model)
+        assert values["decoding"] == translator.decoding.model_dump(mode="json")
+        given = "--hypothesis", file, "--reference", write("references", REFERENCES), "--language", "en"
+        again = json.loads(tmt(*given, "--json")[1])
+        assert (again["bleu"], again["chrf"], again["model"]) == (values["bleu"], values["chrf"], None)
+
+    def test_a_place_that_cannot_be_written_is_found_before_the_translating(self, tmt, model, tmp_path, write):
+        source = write("s", SOURCES)
+        files = "--source", source, "--reference", write("r", REFERENCES)
+        for place, problem in ((tmp_path / "none" / "h", "no such folder"), (source, "given twice"), ("-", "stdout")):
+            code, out, error = tmt("--model", model, *files, "-o", place)
+            assert (code, out) == (2, ""), place
+            assert problem in error
+            assert "translating" not in error
+        assert source.read_text() == "".join(f"{line}\n" for line in SOURCES)
+
+    def test_translations_that_are_given_are_not_written_again(self, tmt, files, tmp_path):
+        code, out, error = tmt(*files, "-o", tmp_path / "h")
+        assert (code, out) == (2, "")
+        assert "--output writes translations, and --hypothesis has them already" in error
+
     def test_options_of_the_search_reach_it_and_are_stored(self, tmt, model):
         tmt(
             "--model", model, "--split", "validation", "--beam", 1, "--length-penalty", 0.0, "--chrf", "--device", "cpu"

@@ -19,7 +19,7 @@ from transformer_mt.text.vocabulary import bleu_of_tokens
 
 KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
         "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set",
-        "search", "intervals"}  # fmt: skip
+        "search", "intervals", "model", "decoding"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,27 @@ class TestRecord:
         store_scores(file, "t", {"decoding": 1}, {"bleu": 11.0, "chrf": None})
         assert read_scores(file)["t"] == {"bleu": 11.0, "chrf": 30.0, "decoding": 1}
         store_scores(file, "t", {"decoding": 2}, {"bleu": 12.0, "chrf": None})
-        assert read_scores(file)["t"] == {"bleu": 12.0, "decoding": 2}
+        assert read_scores(file)["t"]["bleu"] == 12.0
+        assert "chrf" not in read_scores(file)["t"]
+
+    def test_scores_of_each_search_stay_and_the_newest_comes_first(self, tmp_path):
+        file = tmp_path / "scores.json"
+        for beam, bleu in ((1, 10.0), (4, 11.0), (8, 12.0)):
+            store_scores(file, "t", {"beam": beam}, {"bleu": bleu, "signatures": {"bleu": "b"}})
+        store_scores(file, "t", {"beam": 4}, {"bleu": None, "chrf": 30.0, "signatures": {"chrf": "c"}})
+        newest = read_scores(file)["t"]
+        others = newest.pop("others")
+        assert newest == {"beam": 4, "bleu": 11.0, "chrf": 30.0, "signatures": {"bleu": "b", "chrf": "c"}}
+        assert [(one["beam"], one["bleu"]) for one in others] == [(8, 12.0), (1, 10.0)]
+        assert not any("others" in one for one in others)
+
+    @pytest.mark.parametrize("entry", [3, None, [], {"others": 4}, {"bleu": 1.0, "others": [None, 5]}])
+    def test_an_entry_that_is_no_record_is_replaced(self, tmp_path, entry):
+        file = tmp_path / "scores.json"
+        file.write_text(json.dumps({"t": entry}))
+        store_scores(file, "t", {"beam": 4}, {"bleu": 2.0})
+        stored = read_scores(file)["t"]
+        assert (stored["bleu"], stored["beam"]) == (2.0, 4)
 
     def test_intervals_of_metrics_measured_apart_stand_together(self, tmp_path):
         file = tmp_path / "scores.json"

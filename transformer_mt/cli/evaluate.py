@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_mt.cli.answers import check_outputs, opened
 from transformer_mt.cli.options import (
+    STDOUT,
     DeviceOption,
     FromOption,
     JsonOption,
@@ -24,8 +28,13 @@ from transformer_mt.cli.options import (
     picture_file,
     print_json,
 )
+from transformer_mt.errors import TmtError
+
+if TYPE_CHECKING:
+    from transformer_mt.evaluation.report import Report
 
 File = Path | None
+_METRICS = ("bleu", "chrf", "ter")
 _SPLIT = "Split of the model's data, such as validation. Default: the first test set."
 _SOURCE = "Sentences to translate instead of a split."
 _REFERENCE = "Reference translations of --source, line by line."
@@ -34,6 +43,7 @@ _BASELINE = "Compare with these translations, or with this model: paired bootstr
 _TOKENIZED = "Also lowercased BLEU, and BLEU on lowercased Moses tokens as in papers."
 _PUBLISHED = "Published tokenized references for --tokenized, such as *.lc.norm.tok.de."
 _LANGUAGE = "Target language (ISO code). Default: the model's."
+_OUTPUT = "Also write the translations to this file, line by line."
 _PLOT = "Draw BLEU and chrF by sentence length: a .png or .svg file."
 _BEAM = "Beam width; 1: greedy. Default: the model's."
 _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
@@ -63,37 +73,50 @@ def evaluate(
     device: DeviceOption = "auto",
     weights: WeightsOption = "float32",
     threads: ThreadsOption = None,
+    output: Annotated[File, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     json: JsonOption = False,
     plot: Annotated[File, typer.Option("--plot", metavar="FILE", help=_PLOT, parser=picture_file)] = None,
     theme: ThemeOption = "light",
 ) -> None:
     """Score translations: BLEU, chrF, TER, examples, significance."""
-    from transformer_mt import Computing, TestFiles, Wanted
-    from transformer_mt import evaluate_directions as work
-    from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
+    from transformer_mt import Computing, TestFiles, Wanted, evaluate_directions
     from transformer_mt.workflows.plot import check_picture, plot_report
 
-    check_picture(plot, theme, (source, reference, hypothesis, tokenized_reference, baseline))
-    wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
-    search = {"beam": beam, "length_penalty": length_penalty, "samples": samples, "utility": utility}
-    search["method"] = "mbr" if mbr else None
-    reports = work(
-        model or (),
-        split=split,
-        files=TestFiles(source, reference, hypothesis, tokenized_reference),
-        baseline=baseline,
-        metrics=wanted or ("bleu", "chrf", "ter"),
-        tokenized=tokenized,
-        language=language,
-        search=search,
-        computing=Computing(device=device, threads=threads, scored=False, weights=weights),
-        wanted=Wanted(to, from_, zero_shot),
-        several=plot is None,
-    )
+    read = [file for file in (source, reference, hypothesis, tokenized_reference, baseline) if file is not None]
+    check_picture(plot, theme, read)
+    check_outputs(read, (STDOUT, output, plot))
+    if output is not None and hypothesis is not None:
+        raise TmtError("--output writes translations, and --hypothesis has them already", remedy="Remove one of them.")
+    search = {"method": "mbr" if mbr else None, "beam": beam, "length_penalty": length_penalty}
+    search |= {"samples": samples, "utility": utility}
+    with opened(output) if output is not None else nullcontext() as stream:
+        reports = evaluate_directions(
+            model or (),
+            split=split,
+            files=TestFiles(source, reference, hypothesis, tokenized_reference),
+            baseline=baseline,
+            metrics=[name for name, chosen in zip(_METRICS, (bleu, chrf, ter), strict=True) if chosen] or _METRICS,
+            tokenized=tokenized,
+            language=language,
+            search=search,
+            computing=Computing(device=device, threads=threads, scored=False, weights=weights),
+            wanted=Wanted(to, from_, zero_shot),
+            several=plot is None and output is None,
+        )
+        first = next(iter(reports.values()))
+        _print(reports, json)
+        if stream is not None:  # after the scores, which a full disk then does not cost
+            stream.write("".join(f"{line}\n" for line in first.hypotheses).encode("utf-8", "replace"))
+    if plot is not None:
+        print(f"tmt: wrote {plot_report(first, plot, theme)}", file=sys.stderr)
+
+
+def _print(reports: Mapping[str, Report], json: bool) -> None:
+    """Print the only report, or a table of several directions."""
+    from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
+
     first, *others = reports.values()
     if json:
         print_json(directions_as_json(reports) if others else as_json(first))
     else:
         print(directions_as_text(reports) if others else as_text(first))
-    if plot is not None:  # last: a full disk then costs the picture, not the scores
-        print(f"tmt: wrote {plot_report(first, plot, theme)}", file=sys.stderr)

@@ -11,35 +11,18 @@ import typer
 from transformer_mt.cli.completion import devices, runs
 from transformer_mt.cli.options import ConfigOption, SetOption
 
-DeviceChoice = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        metavar="NAME",
-        help="auto, cpu, cuda or mps. Default: the config's runtime.device.",
-        show_default=False,
-        autocompletion=devices,
-    ),
-]
+_RUN_DIR = "Folder of the run. Default: runs/NAME."
+_FRESH = "Start again from step 0; the previous run is renamed and kept."
+_DEVICE = "auto, cpu, cuda or mps. Default: the config's runtime.device."
+DeviceChoice = Annotated[str | None, typer.Option("--device", metavar="NAME", help=_DEVICE, autocompletion=devices)]
 
 
 def train(
     config: ConfigOption,
     set_: SetOption = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--run-dir",
-            metavar="DIR",
-            help="Folder of the run. Default: runs/NAME.",
-            show_default=False,
-            autocompletion=runs,
-        ),
-    ] = None,
+    run_dir: Annotated[Path | None, typer.Option(metavar="DIR", help=_RUN_DIR, autocompletion=runs)] = None,
     device: DeviceChoice = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start again from step 0; the previous run is renamed and kept.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help=_FRESH)] = False,
 ) -> None:
     """Train a model, or resume its training; print the test scores."""
     from transformer_mt import train as work

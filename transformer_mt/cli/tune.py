@@ -11,37 +11,19 @@ from transformer_mt.cli.completion import config_files, runs
 from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, print_json
 from transformer_mt.reporting.program import program_name, quoted
 
+_SPACE = "YAML file with the keys to search and their values."
+_MINUTES = "Time for the search, over all starts."
+_TRIALS = "End after N trials. Default: when the time is over."
+_RUN_DIR = "Folder of the search. Default: runs/NAME-tune."
+
 
 def tune(
     config: ConfigOption,
-    space: Annotated[
-        Path,
-        typer.Option(
-            "--space",
-            metavar="FILE",
-            help="YAML file with the keys to search and their values.",
-            show_default=False,
-            autocompletion=config_files,
-        ),
-    ],
-    minutes: Annotated[
-        float, typer.Option("--minutes", metavar="M", help="Time for the search, over all starts.", show_default=False)
-    ],
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", min=1, metavar="N", help="End after N trials. Default: when the time is over."),
-    ] = None,
+    space: Annotated[Path, typer.Option(metavar="FILE", help=_SPACE, autocompletion=config_files)],
+    minutes: Annotated[float, typer.Option(metavar="M", help=_MINUTES)],
+    trials: Annotated[int | None, typer.Option(min=1, metavar="N", help=_TRIALS)] = None,
     set_: SetOption = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--run-dir",
-            metavar="DIR",
-            help="Folder of the search. Default: runs/NAME-tune.",
-            show_default=False,
-            autocompletion=runs,
-        ),
-    ] = None,
+    run_dir: Annotated[Path | None, typer.Option(metavar="DIR", help=_RUN_DIR, autocompletion=runs)] = None,
     json: JsonOption = False,
 ) -> None:
     """Search for better values of the config's keys; write the best config."""

@@ -11,8 +11,9 @@ from transformer_mt.files.replace import first_free, replace_text
 
 
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> Path | None:
-    """Replace the entry of one test set in the file; the other entries stay.
+    """Make the entry of one test set in the file anew; the other entries stay.
 
+    An entry made with other settings stays, too: in the list `others` of the new one, the newest first.
     settings: what was translated, and how
     measured: figures by name; None: not measured. An earlier figure stays then, if the settings are the same
     Returns the new name of the old file if it was damaged, or else None. Raises OSError if a file cannot be written.
@@ -23,14 +24,23 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
         damaged = None
         if not scores and file.exists() and file.read_bytes().strip(b" \r\n{}[]"):
             damaged = file.replace(first_free(lambda number: file.with_name(f"{file.name}.damaged{number}")))
-        before = scores.get(test_set)
-        if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
-            new = {**before, **new}
-            for key in {"signatures", "intervals"} & new.keys():  # of the metrics measured earlier, too
-                new[key] = {**(before.get(key) or {}), **new[key]}
-        scores[test_set] = new
+        entries = _entries(scores.get(test_set))
+        before = next((one for one in entries if all(one.get(key) == settings[key] for key in settings)), {})
+        for key in {"signatures", "intervals"} & new.keys():  # of the metrics measured earlier, too
+            new[key] = {**(before.get(key) or {}), **new[key]}
+        others = [one for one in entries if one is not before]
+        scores[test_set] = {**before, **new, **({"others": others} if others else {})}
         replace_text(file, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
     return damaged
+
+
+def _entries(entry: Any) -> list[dict[str, Any]]:
+    """The entry of a test set, without those in its list `others`, which follow it."""
+    if not isinstance(entry, dict):
+        return []
+    others = entry.get("others")
+    own = {key: value for key, value in entry.items() if key != "others"}
+    return [own, *(one for one in (others if isinstance(others, list) else ()) if isinstance(one, dict))]
 
 
 def read_scores(file: Path) -> dict[str, Any]:

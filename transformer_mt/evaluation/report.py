@@ -27,6 +27,9 @@ class Report:
     literature:  BLEU on lower-cased Moses tokens, as in papers
     loss:        of the model on the references, in nats per token
     search:      how the translations were searched, such as `beam 5`; empty if unknown
+    decoding:    all settings of that search; empty if unknown
+    models:      folders of the model, or of the models of an ensemble; empty if others translated
+    hypotheses:  the translations, line by line
     best, worst: sentences by chrF
     """
 
@@ -44,6 +47,9 @@ class Report:
     intervals: dict[str, float] = field(default_factory=dict)
     comparison: dict[str, Comparison] = field(default_factory=dict)
     search: str = ""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    models: Sequence[str] = ()
+    hypotheses: Sequence[str] = ()
 
     @property
     def perplexity(self) -> float | None:
@@ -62,7 +68,9 @@ def as_json(report: Report) -> dict[str, Any]:
         "signatures": {name: one.signature for name, one in report.scores.items()},
         "test_set": report.name,
         "sentences": report.sentences,
+        "model": (report.models[0] if len(report.models) == 1 else list(report.models)) or None,
         "search": report.search or None,
+        "decoding": dict(report.decoding) or None,
         "length_ratio": report.length_ratio,
         "loss": report.loss,
         "perplexity": report.perplexity,

@@ -67,7 +67,8 @@ def evaluate(
     language:  ISO code of the target; default: that of the model
     search:    settings of `decoding` that replace those of the model
     wanted:    the direction, for a model of several; `evaluate_directions` scores all of them
-    The scores of a single model are stored in its folder, in scores.json.
+    The scores of a single model are stored in its folder, in scores.json. The translations are `hypotheses` of the
+    report.
     Raises TmtError if files or settings do not fit together.
     """
     wanted = Wanted.of(wanted)
@@ -190,7 +191,11 @@ class Evaluation:
         if self.config and len(found) > 1 and several and not self._of_one_direction:
             return list(with_pairs(self.folders[0], self.config, self.split, found))
         if len(found) > 1:
-            one, to, source = self._of_one_direction or "one report or picture", found[0].target, found[0].source
+            one, to, source = (
+                self._of_one_direction or "one report, picture or file of translations",
+                found[0].target,
+                found[0].source,
+            )
             raise TmtError(
                 f"{one} needs one direction, and several fit: {', '.join(map(str, found))}",
                 place="--to",
@@ -253,6 +258,8 @@ class Evaluation:
             words=output.words,
             loss=output.loss,
             search=output.search,
+            decoding=output.settings.get("decoding", {}),
+            models=[] if files.hypothesis else [str(folder) for folder in self.folders],
         )
         report = examine(system, self.metrics, bleu_of_tokens if "bleu" in self.metrics else None)
         if report.comparison and len(output.lines) < FEWEST:
@@ -347,7 +354,7 @@ def _note_empty(lines: Sequence[str], place: Path) -> None:
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
     """Store the scores in the folder of the model, or print a note if that fails. key: empty to store nothing."""
-    not_stored = ("test_set", "buckets", "best", "worst", "comparison", "signature")
+    not_stored = ("test_set", "model", "buckets", "best", "worst", "comparison", "signature")
     figures = {name: value for name, value in as_json(report).items() if name not in not_stored}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
