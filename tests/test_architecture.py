@@ -46,7 +46,17 @@ ROOMS: dict[str, set[str]] = {
 ROOMS["workflows"] = {*ROOMS}
 ROOMS["serving"] = {"workflows", "decoding", "reporting", "text", "config", "files"}
 ROOMS["cli"] = {"serving", "workflows", "reporting", "config", "files", "evaluation.report", "runtime.distributed"}
-API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError", "Translator", "Wanted"} | {
+API = {
+    "load_config",
+    "compare_runs",
+    "Config",
+    "Computing",
+    "Glossary",
+    "TestFiles",
+    "TmtError",
+    "Translator",
+    "Wanted",
+} | {
     *("average", "evaluate", "evaluate_directions", "export", "load", "prepare", "score", "synthesize", "train"),
     *("translate_document", "tune"),
 }

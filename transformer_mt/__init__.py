@@ -10,6 +10,7 @@
     [one.text for one in translator.translate(["...", "..."])]
     translator.score("...", "...").token_scores        # log-probabilities of a given translation
     tmt.evaluate(report.model).scores["bleu"]
+    tmt.compare_runs().lines                           # runs side by side, with means over seeds
     tmt.export("exported", report.model)               # for CTranslate2
     tmt.tune(config, "space.yaml", minutes=60).best    # a config with better hyper-parameters
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator as Translator
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
+    from transformer_mt.workflows.compare import compare_runs as compare_runs
     from transformer_mt.workflows.documents import translate_document as translate_document
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.evaluate import evaluate_directions as evaluate_directions
@@ -62,6 +64,7 @@ _HOMES = {
     "Translator": "decoding.translator",
     "Wanted": "decoding.choosing",
     "average": "workflows.average",
+    "compare_runs": "workflows.compare",
     "evaluate": "workflows.evaluate",
     "evaluate_directions": "workflows.evaluate",
     "export": "workflows.export",

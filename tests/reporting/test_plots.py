@@ -33,7 +33,7 @@ from transformer_mt.reporting.canvas import (
     fitted,
     text_width,
 )
-from transformer_mt.reporting.curves import Curve, compare_runs, draw_curves
+from transformer_mt.reporting.curves import Curve, draw_curves, draw_runs
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
 from transformer_mt.reporting.trials import TrialCurve, draw_trials
@@ -227,7 +227,7 @@ class TestComparison:
     def test_runs_of_different_length_and_name(self, tmp_path, shown):
         _run(tmp_path / "one", steps=100, bleu=12.5)
         _run(tmp_path / "two", steps=300, bleu=20.0)
-        file = compare_runs([tmp_path / "one", tmp_path / "two"], tmp_path / "both.png")
+        file = draw_runs([tmp_path / "one", tmp_path / "two"], tmp_path / "both.png")
         assert {"Loss (nats per token)", "BLEU of the validation set, greedy search", "training", "validation"} <= set(
             shown
         )
@@ -241,25 +241,25 @@ class TestComparison:
         for run, kind in zip(runs, ("whitespace", "whitespace", "character"), strict=True):
             (run / "config.yaml").write_text(text.replace("kind: whitespace", f"kind: {kind}"))
         warning = "other vocabularies: losses do not compare"
-        compare_runs(runs[:2], tmp_path / "same.png")
+        draw_runs(runs[:2], tmp_path / "same.png")
         assert warning not in shown
-        compare_runs(runs[1:], tmp_path / "different.png")
+        draw_runs(runs[1:], tmp_path / "different.png")
         assert warning in shown
 
     def test_runs_of_one_name_are_named_by_their_paths(self, tmp_path, shown):
         runs = [_run(tmp_path / place / "same") for place in ("a", "b", "a")]
-        compare_runs(runs, tmp_path / "both.svg")
+        draw_runs(runs, tmp_path / "both.svg")
         assert [name for name in shown if "same" in name] == ["a/same", "b/same"]
 
     def test_without_bleu_only_the_loss_is_drawn(self, tmp_path, shown):
-        compare_runs([_run(tmp_path / "one", bleu=None)], tmp_path / "one.png")
+        draw_runs([_run(tmp_path / "one", bleu=None)], tmp_path / "one.png")
         assert "BLEU of the validation set, greedy search" not in shown
 
     def test_runs_have_different_colours(self, tmp_path):
         """Each colour of the theme is that of a curve."""
         runs = [_run(tmp_path / str(number), steps=100 + number, bleu=number + 1.0) for number in range(7)]
         for theme, colors in COLORS.items():
-            picture = compare_runs(runs, tmp_path / f"{theme}.svg", theme).read_text()
+            picture = draw_runs(runs, tmp_path / f"{theme}.svg", theme).read_text()
             assert all(f"stroke: {color.lower()}" in picture for color in colors.series)
 
 
@@ -418,7 +418,7 @@ def _all_pictures(folder, end, theme="light"):
     run = _run(folder.parent / "run", bleu=7.0)
     lengths = {"source (ko)": [0, 2, 2], "target (en)": [0, 1, 3]}
     return [
-        compare_runs([run], folder / f"curves{end}", theme),
+        draw_runs([run], folder / f"curves{end}", theme),
         plot_attention(*_attention(GERMAN, KOREAN, 1, 2), folder / f"map{end}", "나는 → ich", theme=theme),
         plot_data(lengths, lengths, folder / f"data{end}", theme),
         plot_scores([("1 to 5", 9, 31.2, 52.0)], "test", folder / f"scores{end}", theme),

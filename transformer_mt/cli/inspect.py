@@ -14,6 +14,7 @@ from transformer_mt.errors import TmtError
 if TYPE_CHECKING:
     from transformer_mt.workflows.inspect import ParameterRow, ShapeRow
 
+_CONFIG = "YAML config; needs no trained model."
 VocabularySize = Annotated[
     int | None,
     typer.Option(min=1, max=10_000_000, metavar="N", help="Vocabulary size; if both are given, no data is needed."),
@@ -22,10 +23,7 @@ VocabularySize = Annotated[
 
 def inspect(
     config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", "-c", metavar="FILE", help="YAML config; needs no trained model.", autocompletion=config_files
-        ),
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help=_CONFIG, autocompletion=config_files)
     ] = None,
     model: ModelOption = None,
     source_vocab: VocabularySize = None,

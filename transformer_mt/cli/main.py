@@ -82,7 +82,7 @@ def tmt(
 
 COMMANDS = (
     *("init", "download", "prepare", "train", "tune", "synthesize", "translate", "serve", "evaluate", "score"),
-    *("inspect", "average", "plot", "export"),
+    *("compare", "inspect", "average", "plot", "export"),
 )
 ALONE = ("translate", "evaluate", "score", "export", "serve")  # each process of torchrun would do all of their work
 

@@ -11,17 +11,14 @@ from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, prin
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.terminal import columns_of
 
+_CLUSTER = "Ray cluster that does the work: auto, local or ray://host:port."
+
 
 def prepare(
     config: ConfigOption,
     set_: SetOption = None,
     force: Annotated[bool, typer.Option("--force", help="Prepare again even if nothing has changed.")] = False,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster", metavar="ADDRESS", help="Ray cluster that does the work: auto, local or ray://host:port."
-        ),
-    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help=_CLUSTER)] = None,
     json: JsonOption = False,
 ) -> None:
     """Clean and split a corpus, learn tokenizers, write token ids; report on the data."""

@@ -11,7 +11,7 @@ import difflib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,12 @@ class Space:
 
     def to_json(self) -> dict[str, Any]:
         return {key: list(one.values) if isinstance(one, Choices) else asdict(one) for key, one in self.ranges.items()}
+
+
+def short_names(keys: Sequence[str]) -> list[str]:
+    """The last part of each key; the whole key if two have the same."""
+    lasts = [key.rpartition(".")[2] for key in keys]
+    return [last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)]
 
 
 def shown(value: Any) -> str:

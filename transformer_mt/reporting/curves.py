@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.config.load import CONFIG, load_config
-from transformer_mt.config.runs import METRICS
-from transformer_mt.errors import TmtError, number_of
+from transformer_mt.config.schema import Config
+from transformer_mt.errors import TmtError
 from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, fitted
-from transformer_mt.reporting.history import Record, damaged_lines, points, read_history
-from transformer_mt.reporting.notes import note
+from transformer_mt.reporting.history import Record, metrics_of, points, read_history, run_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ class Curve:
 
 def draw_run(run: Path, theme: Theme = "light") -> list[Path]:
     """Draw all curves of a run in its `plots` folder; as `draw_curves`. Raises TmtError if there is no such folder."""
-    return draw_curves(_metrics_of(run), run / PLOTS, theme)
+    return draw_curves(metrics_of(run), run / PLOTS, theme)
 
 
 def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart: bool = True) -> list[Path]:
@@ -76,7 +76,7 @@ def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart:
     Raises TmtError if there is no metrics file, or nothing in it yet.
     """
     records = _measured(metrics_file)
-    name = _names([metrics_file.parent])[0]
+    name = run_names([metrics_file.parent])[0]
     drawn: list[Path | None] = [_compare({name: records}, folder / "learning-curves.png", theme)]
     if apart:
         drawn.append(_draw_loss(records, folder / "loss.png", theme))
@@ -91,7 +91,7 @@ def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart:
     return [file for file in drawn if file is not None]
 
 
-def compare_runs(runs: Sequence[Path], file: Path, theme: Theme = "light") -> Path:
+def draw_runs(runs: Sequence[Path], file: Path, theme: Theme = "light") -> Path:
     """Draw loss and BLEU of some runs side by side, one colour per run.
 
     Raises TmtError if a run has no metrics yet, or if there are more runs than colours.
@@ -100,31 +100,23 @@ def compare_runs(runs: Sequence[Path], file: Path, theme: Theme = "light") -> Pa
     most = len(COLORS[theme].series)
     if len(runs) > most:
         raise TmtError(f"{len(runs)} runs in one picture", remedy=f"Give at most {most}: each needs its own colour.")
-    records = [_measured(_metrics_of(run)) for run in runs]
-    tokens = [_tokens_of(run) for run in runs]
-    known = [one for one in tokens if one is not None]
+    records = [_measured(metrics_of(run)) for run in runs]
+    known = [tokens_of(config) for config in map(_config_of, runs) if config is not None]
     warning = _OTHER_TOKENS if any(one != known[0] for one in known) else ""
-    return _compare(dict(zip(_names(runs), records, strict=True)), file, theme, warning)
+    return _compare(dict(zip(run_names(runs), records, strict=True)), file, theme, warning)
 
 
-def _tokens_of(run: Path) -> dict[str, Any] | None:
-    """The settings that decide the vocabularies of a run; None if they are unknown."""
-    try:
-        config = load_config(run / CONFIG)
-    except TmtError:
-        return None
+def _config_of(run: Path) -> Config | None:
+    with suppress(TmtError):
+        return load_config(run / CONFIG)
+    return None
+
+
+def tokens_of(config: Config) -> dict[str, Any]:
+    """The settings that decide the vocabularies of a run: with others, losses do not compare."""
     return config.model_dump(
         include={"data": {"source", "target", "directions", "corpus", "cleaning"}, "tokenizer": True}
     )
-
-
-def _metrics_of(run: Path) -> Path:
-    if not run.is_dir():
-        raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists your runs.")
-    file = run / METRICS
-    if lines := damaged_lines(file):  # one for each time that the run was killed while it wrote
-        note(f"{file}: {number_of(lines, 'damaged line')} left out")
-    return file
 
 
 def _measured(metrics_file: Path) -> list[Record]:
@@ -134,16 +126,6 @@ def _measured(metrics_file: Path) -> list[Record]:
     if not any(points(records, event, key)[0] for event, key in kinds):
         raise TmtError("nothing is measured yet", place=metrics_file, remedy="Let the run train for a while first.")
     return records
-
-
-def _names(runs: Sequence[Path]) -> list[str]:
-    """The names of different folders, with parent folders in front if two names are equal."""
-    paths = [run.resolve() for run in runs]
-    for parts in range(1, max(len(path.parts) for path in paths)):
-        names = ["/".join(path.parts[-parts:]) for path in paths]
-        if len({*names}) == len(names):
-            return names
-    return [str(path) for path in paths]
 
 
 def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, warning: str = "") -> Path:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.errors import TmtError
+from transformer_mt.config.runs import METRICS
+from transformer_mt.errors import TmtError, number_of
+from transformer_mt.reporting.notes import note
 
 Record = dict[str, Any]
 _LATEST = 1e11  # seconds since 1970
@@ -24,6 +26,26 @@ def read_history(file: Path) -> list[Record]:
     Raises TmtError if there is no such file.
     """
     return _history(file).records()
+
+
+def metrics_of(run: Path) -> Path:
+    """The file of metrics in the folder of a run, with a note if it is damaged. Raises TmtError if there is none."""
+    if not run.is_dir():
+        raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists your runs.")
+    file = run / METRICS
+    if lines := damaged_lines(file):  # one for each time that the run was killed while it wrote
+        note(f"{file}: {number_of(lines, 'damaged line')} left out")
+    return file
+
+
+def run_names(runs: Sequence[Path]) -> list[str]:
+    """The names of different folders, with parent folders in front if two names are equal."""
+    paths = [run.resolve() for run in runs]
+    for parts in range(1, max(len(path.parts) for path in paths)):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len({*names}) == len(names):
+            return names
+    return [str(path) for path in paths]
 
 
 def damaged_lines(file: Path) -> int:

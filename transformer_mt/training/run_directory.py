@@ -7,13 +7,13 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.config.credentials import without_credentials_in
-from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
+from transformer_mt.config.load import CONFIG, differences, dump_config
 from transformer_mt.config.runs import FACTS, MODEL
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
@@ -23,10 +23,9 @@ from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
-from transformer_mt.training.run_facts import changed_files
+from transformer_mt.training.run_facts import SETTINGS, changed_files, config_of_run, starts_of
 
 STEPS = ".steps"
-SETTINGS = "config"  # in run.json
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
 CHANGEABLE = (
@@ -136,7 +135,7 @@ class RunDirectory:
     @property
     def finished_step(self) -> int | None:
         """With which update the run ended the last time; None if it never has."""
-        return next((one.get("step") for one in reversed(self._ends(self._history()))), None)
+        return next((one.get("step") for one in reversed(self._ends(starts_of(self.folder)))), None)
 
     @staticmethod
     def _ends(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -148,7 +147,7 @@ class RunDirectory:
         The time stays if it ended at the same step before. `tmt average` does not come here: the default model is that
         of the run that finished last (`decoding.finding`).
         """
-        history = self._history()
+        history = starts_of(self.folder)
         known = [one["time"] for one in self._ends(history) if one.get("step") == step]
         when = known[-1] if known else round(time.time(), 2)
         finished = {"time": when, "step": step, "run": self.folder.resolve().name, "model": final.to_json()}
@@ -203,7 +202,7 @@ class RunDirectory:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
             self.lock()
-            history = self._history()
+            history = starts_of(self.folder)
             if not history and self.checkpoints.steps():  # it says what the checkpoints were trained on
                 remedy = f"Bring the old file back, or start again with {FRESH}; that moves the previous run to NAME.1."
                 raise TmtError("the file is damaged", place=self.folder / FACTS, remedy=remedy)
@@ -220,7 +219,7 @@ class RunDirectory:
 
     def found(self, config: Config) -> Found:
         """What is here of the run of this config."""
-        history = self._history()
+        history = starts_of(self.folder)
         if not history:
             return Found()
         try:
@@ -239,26 +238,9 @@ class RunDirectory:
         """Whether one of these started this run already: `torchrun` starts its command again after a failure."""
         return bool(set(self._last_start().get("launchers", ())) & set(launchers))
 
-    def _history(self) -> list[dict[str, Any]]:
-        """Facts about each start of this run, oldest first; empty if there is no file yet, or if it is damaged."""
-        with suppress(OSError, ValueError):
-            recorded = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
-            return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
-        return []
-
-    def _config(self) -> Config | None:
-        """The config of the last start; None if there was none.
-
-        run.json has it, since config.yaml may have been edited, and be the new config. Older versions, and later ones
-        with other keys, are read from config.yaml.
-        """
-        with suppress(KeyError, ValueError):
-            return Config.model_validate(self._last_start()[SETTINGS])
-        return load_config(self.folder / CONFIG) if (self.folder / CONFIG).exists() else None
-
     def _last_start(self) -> dict[str, Any]:
         """Facts about the last start of this run; empty if there was none."""
-        return (self._history() or [{}])[-1]
+        return (starts_of(self.folder) or [{}])[-1]
 
     def close(self) -> None:
         """Release the lock, so that other processes may train here."""
@@ -308,7 +290,7 @@ class RunDirectory:
 
     def require_same(self, config: Config) -> list[str]:
         """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
-        known = self._config()
+        known = config_of_run(self.folder)
         if known is None:
             return []
         changed = differences(known, config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -14,9 +15,32 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.runs import FACTS
+from transformer_mt.config.schema import Config
 from transformer_mt.errors import without_credentials
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
+SETTINGS = "config"  # in run.json
+
+
+def starts_of(run: Path) -> list[dict[str, Any]]:
+    """Facts about each start of a run, oldest first; empty if there is no file yet, or if it is damaged."""
+    with suppress(OSError, ValueError):
+        recorded = json.loads((run / FACTS).read_text(encoding="utf-8"))
+        return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
+    return []
+
+
+def config_of_run(run: Path) -> Config | None:
+    """The config of the last start of a run; None if there was none.
+
+    run.json has it, since config.yaml may have been edited, and be the new config. Older versions, and later ones with
+    other keys, are read from config.yaml. Raises TmtError if that cannot be read.
+    """
+    with suppress(KeyError, ValueError):
+        return Config.model_validate((starts_of(run) or [{}])[-1][SETTINGS])
+    return load_config(run / CONFIG) if (run / CONFIG).exists() else None
 
 
 def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
@@ -24,7 +48,7 @@ def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]
 
     old, facts: with the key `corpus` of `Prepared.identity`. Files may have moved. Empty if `old` is damaged
     """
-    before, now = _contents(old), _contents(facts)
+    before, now = contents_of(old), contents_of(facts)
     if not before or [one for _, one in before] == [one for _, one in now]:
         return []
     counts_before, counts_now = (Counter(one for _, one in files) for files in (before, now))
@@ -34,7 +58,7 @@ def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]
     return list(dict.fromkeys(changed)) or ["the same files, in another order or number"]
 
 
-def _contents(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def contents_of(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Path and contents of each corpus file, in the order in which they are read; empty if the facts are damaged.
 
     The contents are a checksum, or of a file at an address without one, what is known of it.

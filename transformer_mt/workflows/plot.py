@@ -13,7 +13,7 @@ from transformer_mt.data.store import SIDES, Side
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report, span_of
 from transformer_mt.reporting.canvas import Theme, check_writable
-from transformer_mt.reporting.curves import compare_runs, draw_run
+from transformer_mt.reporting.curves import draw_run, draw_runs
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.text.vocabulary import MARKS
 from transformer_mt.workflows.models import default_model
@@ -53,7 +53,7 @@ def plot_runs(runs: Sequence[Path], output: Path | None = None, theme: Theme = "
     """
     if len(runs) == 1 and output is None:
         return draw_run(runs[0], theme)
-    return [compare_runs(runs, output or COMPARISON.absolute(), theme)]
+    return [draw_runs(runs, output or COMPARISON.absolute(), theme)]
 
 
 def plot_prepared(

@@ -10,7 +10,7 @@ from typing import Any
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import put_value
 from transformer_mt.config.schema import Config
-from transformer_mt.config.space import Space, key_path, shown
+from transformer_mt.config.space import Space, key_path, short_names, shown
 from transformer_mt.config.yaml_source import read_yaml, write_yaml
 from transformer_mt.errors import number_of
 from transformer_mt.files.checksum import sha256_of
@@ -28,7 +28,7 @@ HEADINGS: dict[Measure, str] = {"loss": "valid loss", "bleu": "greedy BLEU"}
 def table(trials: Sequence[Trial], space: Space, measure: Measure) -> list[str]:
     """The trials, the best first, with their values; those that failed at the end, with the reason."""
     order = ranked(list(trials), measure)
-    keys = _short_names(list(space.ranges))
+    keys = short_names(list(space.ranges))
     rows = [["rank", "trial", HEADINGS[measure], "validations", "time", "", *keys]]
     for rank, one in enumerate(order, start=1):
         score = one.score(measure)
@@ -44,12 +44,6 @@ def table(trials: Sequence[Trial], space: Space, measure: Measure) -> list[str]:
         values = ", ".join(f"{key} {shown(value)}" for key, value in one.values.items())
         lines.append(f"trial {one.number} failed ({values}): {one.message}")
     return lines
-
-
-def _short_names(keys: Sequence[str]) -> list[str]:
-    """The last part of each key; the whole key if two have the same."""
-    lasts = [key.rpartition(".")[2] for key in keys]
-    return [last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)]
 
 
 def draw(trials: Sequence[Trial], measure: Measure, file: Path, theme: Theme = "light") -> Path:

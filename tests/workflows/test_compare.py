@@ -1,0 +1,217 @@
+"""Runs side by side: settings that differ, results, means over seeds, and what does not compare."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+
+import pytest
+
+from transformer_mt import TmtError, compare_runs
+from transformer_mt.cli import main
+from transformer_mt.config.load import dump_config, load_config
+from transformer_mt.config.schema import Config
+
+CORPUS = [{"path": "train.tsv", "sha256": "a" * 64}]
+
+
+def _config(name, **values):
+    config = {
+        "name": name,
+        "data": {"source": "de", "target": "en", "corpus": {"kind": "phrasebook"}},
+        "tokenizer": {"kind": "whitespace"},
+        "training": {"max_epochs": 1},
+        "seed": 1,
+    }
+    for key, value in values.items():
+        *sections, last = key.split("__")
+        place = config
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[last] = value
+    return Config.model_validate(config)
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    """Makes a run in runs/, with these validations (loss, BLEU, whether it is the best) and scores."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(name, validations=((2.0, 30.0, True),), scores=None, finished=True, corpus=CORPUS, **values):
+        folder = tmp_path / "runs" / name
+        (folder / "model").mkdir(parents=True)
+        config = _config(name.rpartition("/")[2], **values)
+        (folder / "config.yaml").write_text(dump_config(config))
+        (folder / "run.json").write_text(json.dumps([{"corpus": corpus, "config": config.model_dump(mode="json")}]))
+        records = [{"event": "started", "step": 0, "time": 1.0}]
+        for number, (loss, bleu, best) in enumerate(validations, start=1):
+            more = {"loss": loss, "bleu": bleu, "best": best, "seconds": 60.0}
+            records.append({"event": "validation", "step": 100 * number, "time": 1.0 + number, **more})
+        if finished:
+            end = {"step": 100 * len(validations), "seconds": 61.0 * len(validations)}
+            records.append({"event": "finished", "time": 99.0, **end})
+        (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+        if scores is not None:
+            (folder / "model" / "scores.json").write_text(json.dumps(scores))
+        return folder
+
+    return make
+
+
+def _scores(bleu, **more):
+    return {"test": {"bleu": bleu, "chrf": bleu + 20, "signatures": {"bleu": "13a", "chrf": "6"}, **more}}
+
+
+def test_only_settings_that_differ_are_shown_and_the_best_validation_counts(make):
+    make("one", ((3.0, 10.0, True), (2.0, 31.0, True), (2.1, 33.0, False)), _scores(40.0))
+    make("two", ((1.5, 35.0, True),), _scores(41.0), model__d_ff=64, finished=False)
+    found = compare_runs()
+    one, two = found.runs
+    assert found.keys == ["model.d_ff"]
+    assert (one.name, one.loss, one.bleu, one.updates, one.seconds) == ("one", 2.0, 31.0, 300, 183.0)
+    assert (two.is_finished, two.seconds, two.settings) == (False, 60.0, {"model.d_ff": 64})
+    assert one.scores == {"test": {"bleu": 40.0, "chrf": 60.0}}
+    assert found.groups == []
+    assert found.lines == [
+        "run               d_ff  updates  time  valid loss  greedy BLEU  test BLEU",
+        f"one               {one.settings['model.d_ff']}      300  3:03       2.000        31.00      40.00",
+        "two (unfinished)    64      100  1:00       1.500        35.00      41.00",
+    ]
+
+
+def test_means_over_seeds(make, capsys):
+    losses, scores = (2.0, 2.1, 2.4), (40.0, 41.0, 43.5)
+    for seed, loss, bleu in zip((1, 2, 3), losses, scores, strict=True):
+        make(f"base-{seed}", ((loss, 30.0, True),), _scores(bleu), seed=seed)
+    make("wide", ((1.9, 30.0, True),), _scores(44.0), model__d_ff=64)
+    make("base-4", ((9.0, 1.0, True),), seed=4, finished=False)
+    found = compare_runs()
+    (group,) = found.groups
+    assert found.keys == ["seed", "model.d_ff"]
+    assert group.names == ["base-1", "base-2", "base-3"], "a run that has not finished is in no mean"
+    assert group.loss.mean == pytest.approx(statistics.mean(losses))
+    assert group.scores["test"]["bleu"].deviation == pytest.approx(statistics.stdev(scores))
+    assert group.scores["test"]["chrf"].mean == pytest.approx(statistics.mean(scores) + 20)
+    assert group.scores["test"]["bleu"].runs == 3
+    assert "2.167 ± 0.208  " in found.lines[-1]
+    assert found.lines[-1].endswith("41.50 ± 1.80")
+    assert capsys.readouterr().err == ""
+    assert json.loads(json.dumps(found.to_json()))["seeds"][0]["scores"]["test"]["bleu"]["runs"] == 3
+
+
+def test_a_mean_has_no_run_twice_and_none_of_another_corpus(make, capsys):
+    for name, seed in (("a", 1), ("b", 2), ("copy", 2)):
+        make(name, seed=seed, scores=_scores(10.0 * seed))
+    make("other", seed=3, corpus=[{"path": "train.tsv", "sha256": "b" * 64}], scores=_scores(90.0))
+    (group,) = compare_runs().groups
+    assert group.names == ["a", "b"]
+    assert group.scores["test"]["bleu"].mean == 15.0
+    assert capsys.readouterr().err == (
+        "tmt: the corpus of other has other contents than that of a\n"
+        "tmt: copy has the settings and the seed of b: the mean has only one of them\n"
+    )
+
+
+def test_a_test_set_that_only_some_have_scored(make):
+    make("a", seed=1, scores=_scores(10.0))
+    make("b", seed=2)
+    found = compare_runs()
+    (group,) = found.groups
+    assert group.scores == {}
+    assert [line.split()[-1] for line in found.lines[1:3]] == ["10.00", "-"]
+    assert found.lines[-1].split()[-1] == "-"
+    make("c", seed=3, scores=_scores(20.0))
+    assert compare_runs().lines[-1].endswith("15.00 ± 7.07 (of 2)")
+
+
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        ({"text": "2"}, "test: b translated other sentences than a"),
+        ({"decoding": {"beam": 1}}, "test: b searched with other settings than a"),
+        ({"signatures": {"bleu": "char"}}, "test: b and a have other forms of BLEU"),
+        ({"signatures": {"chrf": "6"}}, ""),
+    ],
+)
+def test_scores_that_do_not_compare_are_named(make, capsys, more, note):
+    own = {"text": "1", "decoding": {"beam": 5}}
+    make("a", scores=_scores(10.0, **own))
+    make("b", scores=_scores(20.0, **{**own, **more}))
+    compare_runs()
+    assert capsys.readouterr().err == (f"tmt: {note}\n" if note else "")
+
+
+def test_losses_of_other_vocabularies_are_named(make, capsys):
+    make("a")
+    make("b", tokenizer__kind="character")
+    compare_runs()
+    assert "losses do not compare: b and a have other vocabularies" in capsys.readouterr().err
+
+
+def test_a_run_whose_config_cannot_be_read_is_shown_without_settings(make, capsys):
+    make("a", model__d_ff=64)
+    make("b")
+    damaged = make("c", scores=_scores(10.0))
+    (damaged / "run.json").write_text("[")
+    (damaged / "config.yaml").write_text("name: 3: 4")
+    found = compare_runs()
+    assert found.runs[2].settings is None
+    assert found.lines[3].split()[:2] == ["c", "-"]
+    assert "its settings are unknown, so it is in no mean over seeds" in capsys.readouterr().err
+
+
+def test_the_settings_are_those_of_the_training_not_of_an_edited_file(make):
+    make("a", model__d_ff=64)
+    edited = make("b", model__d_ff=32)
+    (edited / "config.yaml").write_text(dump_config(_config("b", model__d_ff=8)))
+    assert load_config(edited / "config.yaml").model.d_ff == 8
+    assert [run.settings for run in compare_runs().runs] == [{"model.d_ff": 64}, {"model.d_ff": 32}]
+
+
+def test_damaged_scores_and_a_run_without_records(make):
+    folder = make("a", scores={"test": 3, "other": {"bleu": "x"}, "third": {"others": 4}})
+    (folder / "metrics.jsonl").write_text("")
+    (run,) = compare_runs().runs
+    assert (run.updates, run.loss, run.is_finished) == (0, None, False)
+    assert not any(run.scores.values())
+    assert len(compare_runs().lines) == 2
+
+
+def test_two_runs_of_one_name_and_two_test_sets_of_one_name(make, tmp_path):
+    test_sets = {f"/data/{part}/test.en": {"bleu": 1.0} for part in ("a", "b")}
+    make("x/same", scores=test_sets)
+    make("y/same", scores=test_sets)
+    found = compare_runs([tmp_path / "runs" / "x" / "same", tmp_path / "runs" / "y" / "same"])
+    assert [run.name for run in found.runs] == ["x/same", "y/same"]
+    assert found.lines[0].endswith("a/test.en BLEU  b/test.en BLEU")
+
+
+def test_what_is_no_run(make, tmp_path):
+    with pytest.raises(TmtError, match="no runs to compare"):
+        compare_runs()
+    with pytest.raises(TmtError, match="no runs to compare"):
+        compare_runs([])
+    with pytest.raises(TmtError, match="no such run folder"):
+        compare_runs("runs/none")
+    with pytest.raises(TmtError, match="no metrics here"):
+        compare_runs(tmp_path)
+
+
+def test_the_command(make, monkeypatch, capsys):
+    def tmt(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tmt", "compare", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main.run()
+        return left.value.code, *capsys.readouterr()
+
+    make("a", seed=1)
+    make("b", seed=2)
+    code, out, _ = tmt("runs/b", "runs/a", "runs/a/../b")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[1:3]] == ["b", "a"]
+    code, out, _ = tmt("--json")
+    assert (code, [run["name"] for run in json.loads(out)["runs"]]) == (0, ["a", "b"])
+    code, out, error = tmt("runs/none")
+    assert (code, out) == (2, "")
+    assert "no such run folder" in error

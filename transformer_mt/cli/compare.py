@@ -1,0 +1,27 @@
+"""`tmt compare`: runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer_mt.cli.completion import runs as known_runs
+from transformer_mt.cli.options import JsonOption, print_json
+
+_RUNS = "Folders of runs, such as runs/NAME. Default: all in runs/."
+
+
+def compare(
+    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN", help=_RUNS, autocompletion=known_runs)] = None,
+    json: JsonOption = False,
+) -> None:
+    """Compare runs: settings that differ, validations, test scores, means over seeds."""
+    from transformer_mt import compare_runs
+
+    report = compare_runs(runs or ())
+    if json:
+        print_json(report.to_json())
+    else:
+        print("\n".join(report.lines))
