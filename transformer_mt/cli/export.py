@@ -22,27 +22,21 @@ from transformer_mt.cli.options import (
 if TYPE_CHECKING:
     from transformer_mt.workflows.export import ExportReport
 
+_QUANTIZATION = "Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ..."
+_INPUT = "Sentences to compare. Default: the validation split."
+_REFERENCE = "Reference translations of --input, for BLEU."
+
 
 def export(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)],
     model: ModelOption = None,
     format_: Annotated[str, typer.Option("--format", metavar="NAME", help="Format: ctranslate2.")] = "ctranslate2",
     quantization: Annotated[
-        str,
-        typer.Option(
-            metavar="TYPE",
-            help="Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ...",
-            autocompletion=quantizations,
-        ),
+        str, typer.Option(metavar="TYPE", help=_QUANTIZATION, autocompletion=quantizations)
     ] = "float32",
     sample: Annotated[int, typer.Option(min=1, metavar="N", help="Number of sentences to compare.")] = 200,
-    input_: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", metavar="FILE", help="Sentences to compare. Default: the validation split."),
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Reference translations of --input, for BLEU.")
-    ] = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
+    reference: Annotated[Path | None, typer.Option(metavar="FILE", help=_REFERENCE)] = None,
     to: ToOption = None,
     from_: FromOption = None,
     zero_shot: ZeroShotOption = False,

@@ -49,9 +49,9 @@ def translate_all(
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
     keys of the JSON object that is written. split: lines of several sentences.
     """
-    from transformer_mt.workflows.translate import GlossaryCount, loaded_stays, note_form
+    from transformer_mt.workflows.translate import GlossaryCount, lacks_markup, loaded_stays, note_form
 
-    count = GlossaryCount()
+    count, has_lost = GlossaryCount(), False
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = count_lines(input_) if input_ is not None and input_.is_file() else None
     if input_ is not None:
@@ -68,11 +68,16 @@ def translate_all(
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
                 notes.add(writer.written, translation.notes)
+                has_lost = has_lost or lacks_markup(translation.notes)
                 if bar is not None:
                     bar.update()
             stream.flush()
         writer.close()
         notes.close()
+        if has_lost:  # the model has not learned them
+            print(
+                "tmt: to keep such tags and choices:  tmt translate --document FILE --format strings", file=sys.stderr
+            )
         if glossary is not None:
             print(f"tmt: {count}", file=sys.stderr)
 

@@ -30,6 +30,7 @@ _KINDS = {  # a copy is of the first kind that it matches
 }
 _IN_ORDER = regex.compile(r"%(?![({%]|\d+\$)")  # a program fills these in their order
 LACKS = "the translation lacks"
+_MARKUP = re.compile(r"<|\{[\w.]+, (?:plural|select)")  # in a note
 NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
 _LINE_BREAK = re.compile(r"\\[nr]")  # as programs write it
@@ -61,6 +62,11 @@ def notes_of_copies(line: str, translation: str) -> list[str]:
 def notes_of_markup(line: str, translation: str) -> list[str]:
     """What a user must know of a translation whose tags and choices between texts are not those of its line."""
     return _notes(_markup(line), _markup(translation), lambda sign: sign.strip("</>") * sign.startswith("<"))
+
+
+def lacks_markup(notes: Sequence[str]) -> bool:
+    """Whether notes say that a translation lacks a tag, or a choice between texts."""
+    return any(note.startswith(LACKS) and _MARKUP.search(note) for note in notes)
 
 
 def _markup(text: str) -> list[str]:

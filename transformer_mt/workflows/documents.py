@@ -54,7 +54,7 @@ def translate_document(
 
     document:   the text as str, or its file as Path
     translator: from `load`, or the folder of a run or model
-    format:     text, markdown or html; None: as the suffix of the file says
+    format:     text, markdown, html or strings; None: as the suffix of the file says
     glossary:   terms that the translation must contain: a `Glossary`, a dict, or the path of a file
     Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
     does not support a glossary.

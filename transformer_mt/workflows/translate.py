@@ -11,6 +11,7 @@ from typing import Any
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.choosing import Wanted as Wanted
+from transformer_mt.decoding.copying import lacks_markup as lacks_markup
 from transformer_mt.decoding.glossary import Glossary as Glossary
 from transformer_mt.decoding.glossary import GlossaryCount as GlossaryCount
 from transformer_mt.decoding.interpreter import Computing as Computing

@@ -6,5 +6,6 @@ from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.html import Html
 from transformer_mt.text.documents.markdown import Markdown
 from transformer_mt.text.documents.plain import PlainText
+from transformer_mt.text.documents.strings import Strings
 
-FORMATS: dict[str, type[Format]] = {"text": PlainText, "markdown": Markdown, "html": Html}
+FORMATS: dict[str, type[Format]] = {"text": PlainText, "markdown": Markdown, "html": Html, "strings": Strings}

@@ -22,6 +22,7 @@ _SIGNS = regex.compile("[\ue000-\uf8ff]")
 _OPENING, _CLOSING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡]+"), regex.compile(r"[\p{Pe}\p{Pf}\p{Po}\"']+$")
 _STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
 _STUCK = tuple(".,;:!?)")
+_SPACE = regex.compile(r"[.,;:!?)]*\s")  # in a text behind a mark: signs at its start stand before the mark
 # Letters of words that end at white space: code that touches one would be copied together with the word.
 _SPACED = regex.compile(rf"[\p{{L}}\p{{M}}--[\p{{Hangul}}{SPACELESS}]]", regex.V1)
 _HANGUL_TOO = regex.compile(rf"{_SPACED.pattern}|\p{{Hangul}}", regex.V1)
@@ -242,7 +243,7 @@ def _written(
                 yield "text", joints[place]
             yield pieces[child.piece].kind, str(child.piece)
             following = pieces[child.piece + 1] if child.piece + 1 < len(pieces) else None
-            after = (after and not has_space) or (following is not None and following.text[:1].isspace())
+            after = (after and not has_space) or (following is not None and _SPACE.match(following.text) is not None)
             continue
         if after and child.span[0] < child.span[1]:
             yield "text", joints[place]

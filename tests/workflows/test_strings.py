@@ -1,0 +1,133 @@
+"""Strings of a program: a line for each line, with its tags, placeholders and choices, and all its text translated."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.workflows.test_documents import ENGINES, Fake, backwards, louder, same
+from transformer_mt.cli import main
+from transformer_mt.text.copies import choices
+from transformer_mt.workflows.documents import translate_document
+
+WORDS = ["Datei", "öffnen", "neue", "Nachricht", "von", "R&D", "löschen", "jetzt", "Straße"]
+LINES = [
+    ("Drücke <b>OK</b> und warte.", "DRÜCKE <b>OK</b> UND WARTE."),
+    ("Hallo {name} und %d neue", "HALLO {name} UND %d NEUE"),
+    (r"Gesichert.\nNeu öffnen?", r"GESICHERT.\nNEU ÖFFNEN?"),
+    (r"<b>Gesichert.\nNeu</b> öffnen?", r"<b>GESICHERT.\nNEU</b> ÖFFNEN?"),
+    (r"Name:\tAlter\r\n", r"NAME:\tALTER\r\n"),
+    (r"Datei C:\new ist neu", r"DATEI C:\NEW IST NEU"),
+    (r"kein \\n Umbruch", r"KEIN \\N UMBRUCH"),
+    ("R&D und a < b", "R&D UND A < B"),
+    ("R&amp;D im <i>Haus</i> & Hof", "R&amp;D IM <i>HAUS</i> &amp; HOF"),
+    ("{n, plural, one {# Datei} other {# neue <b>Mail</b>}}", "{n, plural, one {# DATEI} other {# NEUE <b>MAIL</b>}}"),
+    ("R&D im <i>Haus</i>", "R&D IM <i>HAUS</i>"),
+    ("<a title=r&d>im</a> <i>Haus</i>", '<a title="R&D">IM</a> <i>HAUS</i>'),
+    ("In {n, plural, =0 {nichts} other {# Dateien}} suchen", "IN {n, plural, =0 {NICHTS} other {# DATEIEN}} SUCHEN"),
+    (
+        "{g, select, male {Er hat {n, plural, one {# Mail} other {# Mails}}} other {Sie {who}}}.",
+        "{g, select, male {ER HAT {n, plural, one {# MAIL} other {# MAILS}}} other {SIE {who}}}.",
+    ),
+    ("{g, select, a {Nummer #} other {neu}}", "{g, select, a {NUMMER #} other {NEU}}"),
+    ('<a href="x" title="neue Datei">öffnen</a>', '<a href="x" title="NEUE DATEI">ÖFFNEN</a>'),
+    ("{n}", "{n}"),
+    ("", ""),
+    ("   ", "   "),
+]  # fmt: skip
+
+
+def _string(draw: random.Random, depth: int = 2) -> str:
+    def words() -> str:
+        return " ".join(draw.choices(WORDS, k=draw.randint(1, 4)))
+
+    parts = []
+    for _ in range(draw.randint(1, 4)):
+        kind = draw.randrange(8)
+        inner = _string(draw, depth - 1) if depth else words()
+        parts.append(
+            [
+                words(),
+                f"<b>{words()}</b>",
+                f'<a href="x?a=1">{words()} {{name}}</a>',
+                "{count}",
+                "%1$s",
+                f"{{n, plural, one {{# {words()}}} other {{{inner} #}}}}",
+                f"{{g, select, male {{{inner}}} other {{{words()}}}}}",
+                rf"{words()}.\n{words()}",
+            ][kind]
+        )
+    return " ".join(parts)
+
+
+def _frame(line: str) -> tuple[Counter[str], list[list[str]], int]:
+    """What must be the same in a translation: tags and placeholders, choices with their keys, line breaks."""
+    found = [[choice["name"], choice["kind"], *choice.captures("key")] for choice in choices(line)]
+    return Counter(re.findall(r"</?\w[^<>]*>|\{name\}|\{count\}|%1\$s|#|R&D", line)), sorted(found), line.count(r"\n")
+
+
+STRINGS = [_string(random.Random(seed)) for seed in range(300)]
+
+
+@pytest.mark.parametrize(("line", "result"), LINES)
+@pytest.mark.parametrize("terms", [True, False])
+def test_all_text_is_translated_and_all_else_stays(line: str, result: str, terms: bool) -> None:
+    assert translate_document(line, Fake(louder, terms), "strings").text == result  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_an_engine_that_changes_nothing_gives_the_lines_back(newline: str) -> None:
+    text = newline.join(STRINGS)
+    assert translate_document(text, Fake(same, True), "strings").text == text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("terms", [True, False])
+def test_tags_placeholders_and_choices_stay(engine: Callable[..., object], terms: bool) -> None:
+    result = translate_document("\n".join(STRINGS), Fake(engine, terms), "strings")  # type: ignore[arg-type]
+    lines = result.text.split("\n")
+    assert len(lines) == len(STRINGS)
+    named = {line for line, note in result.notes if "left as it is" in note}
+    for number, (line, source) in enumerate(zip(lines, STRINGS, strict=True), start=1):
+        assert number in named or _frame(line)[1:] == _frame(source)[1:], f"{source}\n{line}"
+        if engine in (louder, backwards):  # the others write tags and braces of their own
+            assert _frame(line)[0] == _frame(source)[0], f"{source}\n{line}"
+
+
+def test_tags_move_with_their_words() -> None:
+    text = "Drücke <b>die Taste</b> mit {n}"
+    assert translate_document(text, Fake(backwards, True), "strings").text == "{n} MIT <b>TASTE DIE</b> DRÜCKE"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{n, plural, one {" * 3_000,
+        "{n, plural, one {" * 3_000 + "Datei" + "}}" * 3_000,
+        "{n, plural, other {neue Datei}} " * 10_000,
+        "{" * 50_000,
+        "<b>neu " * 10_000,
+        r"neu\n" * 20_000,
+        "{n, plural, other {" + "# neu " * 20_000 + "}}",
+    ],
+)
+def test_hostile_lines_take_linear_time(line: str) -> None:
+    start = time.process_time()
+    translate_document(line, Fake(louder, True), "strings")  # type: ignore[arg-type]
+    assert time.process_time() - start < 6.0
+
+
+def test_the_command(tiny_model, tmp_path, capsys) -> None:
+    source, target = tmp_path / "strings.txt", tmp_path / "out.txt"
+    source.write_text("a <b>b</b> {x}\n\n{n, plural, one {c} other {d}}\n", encoding="utf-8")
+    files = ["--document", str(source), "--format", "strings", "--output", str(target)]
+    assert main.main(["translate", "--model", str(tiny_model), *files]) == 0
+    first, second, third = target.read_text(encoding="utf-8").splitlines()
+    assert Counter(re.findall(r"</?b>|\{x\}", first)) == {"<b>": 1, "</b>": 1, "{x}": 1}
+    assert second == ""
+    assert re.fullmatch(r"\{n, plural, one \{.*\} other \{.*\}\}", third)
