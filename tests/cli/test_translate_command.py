@@ -82,3 +82,16 @@ def test_a_file_with_more_than_sentences_is_noted(
     output, errors = capfd.readouterr()
     assert (code, output.count("\n")) == (0, 1)
     assert "".join(line for line in errors.splitlines(keepends=True) if "line by line" in line) == said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("a <b>dog</b>", 1), ("{n, plural, one {a dog} other {a dog}}", 1), ("a dog", 0)]
+)
+def test_a_note_of_lost_tags_says_once_how_to_keep_them(
+    tiny_model: Path, tmp_path: Path, capfd, line: str, said: int
+) -> None:
+    (tmp_path / "strings").write_text(f"{line}\n" * 3)
+    code = main(["translate", "--model", str(tiny_model), "--input", str(tmp_path / "strings")])
+    output, errors = capfd.readouterr()
+    assert (code, output.count("\n")) == (0, 3)
+    assert errors.count("tmt translate --document FILE --format strings") == said

@@ -12,7 +12,7 @@ import pytest
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding import interpreter
-from transformer_mt.decoding.copying import faults, notes_of_copies, notes_of_markup, uncut, with_copies
+from transformer_mt.decoding.copying import faults, lacks_markup, notes_of_copies, notes_of_markup, uncut, with_copies
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
@@ -143,6 +143,7 @@ def test_what_the_model_copies_by_itself_is_not_forced(
 )
 def test_a_lost_copy_and_one_that_is_made_up_are_noted(line: str, text: str, notes: list[str]) -> None:
     assert list(notes_of_copies(line, text)) == notes
+    assert not lacks_markup(notes)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +169,7 @@ def test_a_lost_copy_and_one_that_is_made_up_are_noted(line: str, text: str, not
 )
 def test_tags_and_choices_that_are_lost_are_noted(line: str, text: str, notes: list[str]) -> None:
     assert list(notes_of_markup(line, text)) == notes
+    assert lacks_markup(notes) == any("lacks" in note for note in notes)
 
 
 LINES = ("a dog {x} and %d", "https://a.example/b?c=1", "a dog", "the cat. mail a@b.example", "%d %d cats")
