@@ -292,6 +292,45 @@ def test_average_writes_the_mean_of_the_last_checkpoints(run: Path, capfd):
     assert "averaged only the newest 2 checkpoints" in capfd.readouterr().err
 
 
+def test_a_checkpoint_becomes_a_model_of_its_own(run: Path, tmp_path: Path, capfd):
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    own, both = tmp_path / "models" / "own", tmp_path / "models" / "both"
+    average(run, step=[11], output=own)
+    average(run, step=[22, 11, 11], output=both)
+    assert capfd.readouterr().out == f"{own}: checkpoint of step 11\n{both}: mean of steps 11, 22\n"
+    parts = [load_file(run / "checkpoints" / f"step-00000{step}" / WEIGHTS) for step in (11, 22)]
+    for name, tensor in load_file(own / WEIGHTS).items():
+        assert torch.equal(tensor, parts[0][name])
+    for name, tensor in load_file(both / WEIGHTS).items():
+        torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
+    assert transformer_mt.load(own).translate("eins").text is not None
+    names = {file.name for file in (run / "model").glob("[!.]*")}
+    assert {file.name for file in own.iterdir()} == names - {"scores.json"}
+    assert {file: file.read_bytes() for file in before} == before, "the run stays as it is"
+
+
+def test_a_checkpoint_that_is_not_there_or_a_folder_that_is(run: Path, tmp_path: Path):
+    for arguments, message in (
+        ({"step": [11, 12], "output": tmp_path / "new"}, "no checkpoint of step 12"),
+        ({"step": [11], "output": tmp_path}, "this exists already"),
+        ({"step": [11], "last": 2}, "--last and --step both choose checkpoints"),
+        ({"output": tmp_path / "new", "force": True}, "--force has no effect"),
+    ):
+        with pytest.raises(TmtError, match=message):
+            average(run, **arguments)
+    damaged = run / "checkpoints" / "step-0000011" / WEIGHTS
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    with pytest.raises(TmtError, match="step-0000011"):
+        average(run, step=[11], output=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_checkpoint_is_no_model(run: Path):
+    with pytest.raises(TmtError, match="this is a checkpoint, not a model") as error:
+        transformer_mt.load(run / "checkpoints" / "step-0000011")
+    assert f"tmt average --run {run} --step 11 --output DIR" in str(error.value)
+
+
 @pytest.mark.parametrize("name", [WEIGHTS, "target/vocabulary.txt"])
 def test_average_does_not_give_damaged_files_new_checksums(run: Path, name: str):
     before = load_file(run / "model" / WEIGHTS)

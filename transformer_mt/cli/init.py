@@ -20,39 +20,24 @@ from transformer_mt.reporting.program import program_name, quoted
 
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
+_NAME = f"{', '.join(FIRST)}, or classics/NAME."
+_OUTPUT = "File to write; - for stdout. Default: NAME.yaml."
+_DATA = "files: look at this file or folder of sentence pairs, and write a config for it; repeat it for more."
+_SCHEMA = "Also write a JSON schema for editors; without NAME: only the schema."
+
 
 def init(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help=f"{', '.join(FIRST)}, or classics/NAME.",
-            show_default=False,
-            autocompletion=configs_to_copy,
-        ),
+        str, typer.Argument(metavar="NAME", help=_NAME, show_default=False, autocompletion=configs_to_copy)
     ] = "",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write; - for stdout. Default: NAME.yaml."),
-    ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="files: look at this file or folder of sentence pairs, and write a config for it; repeat it for more.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    data: Annotated[list[Path] | None, typer.Option("--data", metavar="FILE", help=_DATA)] = None,
     source: Annotated[str, typer.Option("--source", metavar="CODE", help="--data: language to translate from.")] = "",
     target: Annotated[str, typer.Option("--target", metavar="CODE", help="--data: language to translate into.")] = "",
     minutes: Annotated[
         float | None, typer.Option("--minutes", min=0.1, help="--data: time for the training.", show_default=False)
     ] = None,
-    schema: Annotated[
-        bool,
-        typer.Option("--schema", help="Also write a JSON schema for editors; without NAME: only the schema."),
-    ] = False,
+    schema: Annotated[bool, typer.Option("--schema", help=_SCHEMA)] = False,
 ) -> None:
     """Write a commented config to start from."""
     if data and name not in ("", "files"):

@@ -16,6 +16,7 @@ _MODELS = "Run or model folder; repeat it to serve several directions. Default: 
 _HOST = "Address to listen on. 0.0.0.0: all networks of this machine."
 _ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
 _KEYS = "File with one API key on each line; requests without one are refused."
+_CHARACTERS = "Characters of a request."
 _QUEUE = "Sentences of all clients that may wait, for each model."
 _ORIGIN = "Address of another site whose pages may use this server, such as https://example.com; repeatable."
 _NAME = "Host name that this server is reached by, if it listens on this machine only; repeatable."
@@ -30,9 +31,7 @@ def serve(
     threads: ThreadsOption = None,
     api_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help=_KEYS)] = None,
     max_body: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Bytes of a request.")] = _USUAL.body,
-    max_characters: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Characters of a request.")
-    ] = _USUAL.characters,
+    max_characters: Annotated[int, typer.Option(min=1, metavar="N", help=_CHARACTERS)] = _USUAL.characters,
     max_sentences: Annotated[int, typer.Option(min=1, metavar="N", help="Sentences of a request.")] = _USUAL.sentences,
     max_queue: Annotated[int, typer.Option(min=1, metavar="N", help=_QUEUE)] = _USUAL.queue,
     timeout: Annotated[

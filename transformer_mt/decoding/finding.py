@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from transformer_mt.config.runs import FACTS, METRICS, MODEL, RUNS, WEIGHTS
+from transformer_mt.config.runs import FACTS, METRICS, MODEL, RUNS, STATE, WEIGHTS
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import recover
 
@@ -26,6 +26,10 @@ def find_model(given: Path | None) -> Path:
             place=given,
             remedy="Check the path. `ls runs/*/model` lists the models of your runs.",
         )
+    if (given / STATE).exists():
+        step = given.name.rpartition("-")[2].lstrip("0") or "0"
+        remedy = f"Make a model of it:  tmt average --run {given.parent.parent} --step {step} --output DIR"
+        raise TmtError("this is a checkpoint, not a model", place=given, remedy=remedy)
     if (given / WEIGHTS).exists():
         return given
     inside = given / MODEL

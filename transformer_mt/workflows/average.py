@@ -1,4 +1,4 @@
-"""Averages the last checkpoints of a run into its model."""
+"""Averages checkpoints of a run into its model, or into another folder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import hashes_for_model
 from transformer_mt.data.prepared import Prepared, open_prepared
 from transformer_mt.decoding.model_directory import (
+    TRAINED_ON,
     read_model_weights,
     require_saved_tokenizers,
     save_model_directory,
@@ -24,13 +25,14 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import set_up
-from transformer_mt.text.codec import load_codecs
+from transformer_mt.text.codec import Codec, load_codecs
 from transformer_mt.training.ending import Candidate, best_of
 from transformer_mt.training.run_directory import FRESH, FinalModel, RunDirectory
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.models import default_model
 from transformer_mt.workflows.parents import parent_of
 
+_LAST = 5  # checkpoints, as in the paper (section 6.1)
 _IN_PYTHON = " (in Python: force=True)"
 
 
@@ -38,7 +40,7 @@ _IN_PYTHON = " (in Python: force=True)"
 class AverageReport:
     """steps:    of the averaged checkpoints
     compared: their mean and the model before, on the validation split; empty if there was nothing to compare
-    replaced: False if the mean scores lower, or is the model already
+    replaced: False if the mean scores lower, or is the model already; True for another folder
     """
 
     model: Path
@@ -47,15 +49,35 @@ class AverageReport:
     replaced: bool = True
 
 
-def average(run: str | Path | None = None, last: int = 5, force: bool = False) -> AverageReport:
+def average(
+    run: str | Path | None = None,
+    last: int | None = None,
+    force: bool = False,
+    *,
+    steps: Sequence[int] = (),
+    output: str | Path | None = None,
+) -> AverageReport:
     """Replace the model of a run by the mean of its last checkpoints, without damaged ones.
 
-    run:   its folder; default: the run that finished last
-    force: also replace a model that scores higher on the validation split, or that cannot be compared
-    Raises TmtError if there is no usable checkpoint, or if the two models cannot be compared.
+    run:    its folder; default: the run that finished last
+    last:   number of checkpoints, newest first; default: 5
+    force:  also replace a model that scores higher on the validation split, or that cannot be compared
+    steps:  of the checkpoints to take, instead of the last ones
+    output: folder for the mean, without a comparison; the model of the run then stays as it is
+    Raises TmtError if there is no usable checkpoint, if there is none of a step, if the two models cannot be compared,
+    or if there is such a folder.
     """
     run = default_model().parent if run is None else run
-    checked_number(last, "last")
+    last, steps = _LAST if last is None and not steps else last, sorted({*steps})
+    if last is not None:
+        checked_number(last, "last")
+    if last is not None and steps:
+        raise TmtError("--last and --step both choose checkpoints", remedy="Remove one of them.")
+    if output is not None and force:
+        raise TmtError("--force has no effect: with --output nothing is replaced", remedy="Remove one of them.")
+    target = path_of(output) if output is not None else None
+    if target is not None and (target.exists() or target.is_symlink()):
+        raise TmtError("this exists already", place=target, remedy="Name a new folder, or remove this one.")
     directory = RunDirectory(path_of(run))
     if not directory.checkpoints.steps():
         raise TmtError(
@@ -63,13 +85,19 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
         )
     try:
         directory.lock()
-        return _average(directory, last, force)
+        return _average(directory, _chosen(directory, last, steps), force, target)
     finally:
         directory.close()
 
 
-def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
+def _chosen(directory: RunDirectory, last: int | None, wanted: list[int]) -> list[int]:
+    """The steps of the checkpoints to average: the last ones, or those that are wanted."""
     run, config = directory.folder, load_config(directory.folder / CONFIG)
+    if last is None:
+        if missing := [step for step in wanted if step not in directory.checkpoints.steps()]:
+            there = ", ".join(map(str, directory.checkpoints.steps()))
+            raise TmtError(f"no checkpoint of step {missing[0]}", place=run, remedy=f"There are: {there}.")
+        return wanted
     checkpoint, problems = directory.checkpoints.newest()
     if checkpoint is None:
         raise TmtError("no usable checkpoint in this run", place=run, remedy="\n  ".join(problems))
@@ -81,19 +109,23 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
     if len(steps) < last:
         newest = "checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
+    return steps
+
+
+def _average(directory: RunDirectory, steps: list[int], force: bool, output: Path | None) -> AverageReport:
+    config = load_config(directory.folder / CONFIG)
+    if output is not None:
+        codecs, seen = _belongings(directory, config)
+        if seen is None and (kept := directory.model / TRAINED_ON).is_file():
+            seen = kept.read_bytes()
+        save_model_directory(output, config, directory.checkpoints.mean_weights(steps), codecs, seen)
+        return AverageReport(output, steps)
     final = directory.recorded_model()
     is_whole = all((directory.model / name).is_file() for name in (CONFIG, WEIGHTS))
     if not force and final is not None and sorted(final.steps) == steps and is_whole:
         read_model_weights(directory.model)  # raises TmtError if they are damaged
         return AverageReport(directory.model, steps, replaced=False)
-    if directory.model.is_dir():
-        if (directory.model / WEIGHTS).exists():
-            require_saved_tokenizers(directory.model)  # else damaged ones would get new checksums
-        codecs, seen = load_codecs(directory.model), None  # the file that is there is kept
-    else:
-        prepared = _prepared(directory, config)
-        codecs = prepared.codecs()
-        seen = hashes_for_model(prepared.folder, parent_of(config, directory.folder))
+    codecs, seen = _belongings(directory, config)
     weights = directory.checkpoints.mean_weights(steps)
     compared = _compared(directory, config, final, steps, weights, force)
     if compared and best_of(compared) is not compared[0] and not force:
@@ -104,6 +136,16 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
     save_model_directory(directory.model, config, weights, codecs, seen)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
     return AverageReport(directory.model, steps, compared)
+
+
+def _belongings(directory: RunDirectory, config: Config) -> tuple[tuple[Codec, Codec], bytes | None]:
+    """The tokenizers of a run, and the hashes of its training sentences; None if its model has them."""
+    if directory.model.is_dir():
+        if (directory.model / WEIGHTS).exists():
+            require_saved_tokenizers(directory.model)  # else damaged ones would get new checksums
+        return load_codecs(directory.model), None
+    prepared = _prepared(directory, config)
+    return prepared.codecs(), hashes_for_model(prepared.folder, parent_of(config, directory.folder))
 
 
 def _prepared(run: RunDirectory, config: Config) -> Prepared:
