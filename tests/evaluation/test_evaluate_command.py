@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -303,12 +304,42 @@ class TestModel:
     def test_a_place_that_cannot_be_written_is_found_before_the_translating(self, tmt, model, tmp_path, write):
         source = write("s", SOURCES)
         files = "--source", source, "--reference", write("r", REFERENCES)
-        for place, problem in ((tmp_path / "none" / "h", "no such folder"), (source, "given twice"), ("-", "stdout")):
+        for place, problem in (
+            (tmp_path / "none" / "h", "no such folder"),
+            (source, "given twice"),
+            ("-", "stdout"),
+            ("/dev/stdout", "stdout"),
+        ):
             code, out, error = tmt("--model", model, *files, "-o", place)
             assert (code, out) == (2, ""), place
             assert problem in error
             assert "translating" not in error
         assert source.read_text() == "".join(f"{line}\n" for line in SOURCES)
+
+    def test_a_file_of_a_model_a_run_or_a_config_is_not_replaced(self, tmt, model, tmp_path):
+        (tmp_path / "my.yaml").write_text("name: mine\n")
+        (model.parent / "metrics.jsonl").write_text("{}\n")
+        files = [
+            tmp_path / "my.yaml",
+            model / "model.safetensors",
+            model / "config.yaml",
+            model.parent / "metrics.jsonl",
+        ]
+        for file in files:
+            before = file.read_bytes()
+            code, out, error = tmt("--model", model, "-o", file)
+            assert (code, out) == (2, ""), file
+            assert "this file is a config, or belongs to a model or run" in error
+            assert file.read_bytes() == before
+
+    def test_translations_are_written_if_nobody_reads_the_scores(self, tmt, model, tmp_path, monkeypatch):
+        class Gone(io.StringIO):
+            def write(self, text):
+                raise BrokenPipeError
+
+        monkeypatch.setattr(sys, "stdout", Gone())
+        assert tmt("--model", model, "--device", "cpu", "-o", tmp_path / "h")[0] == 0
+        assert len((tmp_path / "h").read_text().splitlines()) == len(SOURCES)
 
     def test_translations_that_are_given_are_not_written_again(self, tmt, files, tmp_path):
         code, out, error = tmt(*files, "-o", tmp_path / "h")

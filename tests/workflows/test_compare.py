@@ -63,6 +63,11 @@ def _scores(bleu, **more):
     return {"test": {"bleu": bleu, "chrf": bleu + 20, "signatures": {"bleu": "13a", "chrf": "6"}, **more}}
 
 
+def _write(folder, *records):
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.writelines(f"{json.dumps({'time': 200.0, **record})}\n" for record in records)
+
+
 def test_only_settings_that_differ_are_shown_and_the_best_validation_counts(make):
     make("one", ((3.0, 10.0, True), (2.0, 31.0, True), (2.1, 33.0, False)), _scores(40.0))
     make("two", ((1.5, 35.0, True),), _scores(41.0), model__d_ff=64, finished=False)
@@ -70,8 +75,8 @@ def test_only_settings_that_differ_are_shown_and_the_best_validation_counts(make
     one, two = found.runs
     assert found.keys == ["model.d_ff"]
     assert (one.name, one.loss, one.bleu, one.updates, one.seconds) == ("one", 2.0, 31.0, 300, 183.0)
-    assert (two.is_finished, two.seconds, two.settings) == (False, 60.0, {"model.d_ff": 64})
-    assert one.scores == {"test": {"bleu": 40.0, "chrf": 60.0}}
+    assert (two.state, two.seconds, two.settings) == ("unfinished", 60.0, {"model.d_ff": 64})
+    assert (one.scores["test"]["bleu"], one.scores["test"]["chrf"], one.best_step) == (40.0, 60.0, 200)
     assert found.groups == []
     assert found.lines == [
         "run               d_ff  updates  time  valid loss  greedy BLEU  test BLEU",
@@ -97,7 +102,7 @@ def test_means_over_seeds(make, capsys):
     assert "2.167 ± 0.208  " in found.lines[-1]
     assert found.lines[-1].endswith("41.50 ± 1.80")
     assert capsys.readouterr().err == ""
-    assert json.loads(json.dumps(found.to_json()))["seeds"][0]["scores"]["test"]["bleu"]["runs"] == 3
+    assert json.loads(json.dumps(found.to_json()))["groups"][0]["scores"]["test"]["bleu"]["runs"] == 3
 
 
 def test_a_mean_has_no_run_twice_and_none_of_another_corpus(make, capsys):
@@ -173,9 +178,141 @@ def test_damaged_scores_and_a_run_without_records(make):
     folder = make("a", scores={"test": 3, "other": {"bleu": "x"}, "third": {"others": 4}})
     (folder / "metrics.jsonl").write_text("")
     (run,) = compare_runs().runs
-    assert (run.updates, run.loss, run.is_finished) == (0, None, False)
-    assert not any(run.scores.values())
+    assert (run.updates, run.loss, run.state) == (0, None, "unfinished")
+    assert not any(isinstance(value, float) for entry in run.scores.values() for value in entry.values())
     assert len(compare_runs().lines) == 2
+
+
+def test_a_finished_run_that_trains_on_is_not_finished(make, capsys):
+    """Its scores are those of the older model. If it ends again, or is only started again, all is as ever."""
+    folder = make("a", seed=1, scores=_scores(10.0))
+    make("b", seed=2, scores=_scores(20.0))
+    assert len(compare_runs().groups) == 1
+    _write(folder, {"event": "resumed", "step": 100}, {"event": "finished", "step": 100, "seconds": 61.0})
+    assert compare_runs().runs[0].state == "finished"
+    validation = {"event": "validation", "step": 200, "loss": 1.0, "best": True, "seconds": 50.0}
+    _write(folder, {"event": "resumed", "step": 100}, validation)
+    assert capsys.readouterr().err == ""
+    found = compare_runs()
+    run = found.runs[0]
+    assert (run.state, run.seconds, run.loss, run.scores, found.groups) == ("unfinished", 110.0, 1.0, {}, [])
+    assert "runs/a: trains on since its model was made" in capsys.readouterr().err
+    _write(folder, {"event": "finished", "step": 200, "seconds": 111.0})
+    assert (compare_runs().runs[0].state, compare_runs().runs[0].scores["test"]["bleu"]) == ("finished", 10.0)
+
+
+def test_a_trial_that_a_search_has_stopped_is_in_no_mean(make):
+    for seed, reason in ((1, "max_epochs reached"), (2, "stopped: not among the best 2 of 6 after validation 1")):
+        folder = make(f"trial-{seed}", seed=seed, finished=False)
+        _write(folder, {"event": "finished", "step": 100, "seconds": 61.0, "reason": reason})
+    found = compare_runs()
+    assert [run.state for run in found.runs] == ["finished", "stopped"]
+    assert found.groups == []
+    assert found.lines[2].startswith("trial-2 (stopped)")
+
+
+def test_the_score_of_the_search_of_the_config_counts(make, capsys):
+    """`tmt evaluate --beam 1` of one of the runs changes no mean."""
+    own = _config("x").decoding.model_dump(mode="json")
+    newer = {"decoding": {**own, "beam": 1}}
+    for seed in (1, 2):
+        entry = _scores(10.0 * seed, decoding=own)["test"]
+        scores = {"test": {**_scores(99.0, **newer)["test"], "others": [entry]}} if seed == 1 else {"test": entry}
+        make(f"s{seed}", seed=seed, scores=scores)
+    found = compare_runs()
+    assert [run.scores["test"]["bleu"] for run in found.runs] == [10.0, 20.0]
+    assert found.groups[0].scores["test"]["bleu"].mean == 15.0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("more", [{"text": "2"}, {"decoding": {"beam": 1}}, {"weights": "bfloat16"}])
+def test_scores_that_do_not_compare_have_no_mean(make, more):
+    own = {"text": "1", "decoding": {"beam": 5}, "weights": None}
+    make("a", seed=1, scores=_scores(10.0, **own))
+    make("b", seed=2, scores=_scores(20.0, **{**own, **more}))
+    found = compare_runs()
+    assert found.groups[0].scores == {}
+    assert found.groups[0].loss.mean == 2.0
+    assert len(found.notes) == 1
+    assert found.to_json()["notes"] == found.notes
+
+
+def test_what_is_nearly_the_same_is_not_the_same(make, capsys):
+    """Settings that a table shows alike; an unknown corpus; other weights to start from."""
+    make("a", seed=1, training__noam_factor=2.1392)
+    make("b", seed=2, training__noam_factor=2.1388)
+    assert compare_runs().groups == []
+    for name, seed in (("c", 3), ("d", 4)):
+        (make(name, seed=seed) / "run.json").unlink()
+    assert compare_runs(["runs/c", "runs/d"]).groups == []
+    assert "its corpus is unknown, so it is in no mean over seeds" in capsys.readouterr().err
+    parents = {"e": (5, "1" * 64), "f": (6, "2" * 64), "g": (7, "2" * 64), "h": (8, None)}
+    for name, (seed, parent) in parents.items():
+        folder = make(name, seed=seed, training__start_from="runs/a", training__schedule="constant")
+        facts = json.loads((folder / "run.json").read_text())
+        facts[0] |= {} if parent is None else {"parent": parent}
+        (folder / "run.json").write_text(json.dumps(facts))
+    found = compare_runs([f"runs/{name}" for name in parents])
+    assert [group.names for group in found.groups] == [["f", "g"]]
+    assert found.notes == ["f, g started from other weights than e"]
+
+
+def test_a_corpus_that_was_moved_has_the_same_vocabularies(make, capsys):
+    for name, place in (("a", "x.tsv"), ("b", "d/x.tsv")):
+        corpus = {"kind": "text", "train": place, "validation": place}
+        folder = make(name, data__corpus=corpus)
+        facts = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps([{**facts[0], "tokenizers": "t" * 64}]))
+    found = compare_runs()
+    assert found.keys == ["data.corpus"]
+    assert (found.notes, capsys.readouterr().err) == ([], "")
+
+
+def test_greedy_bleu_of_fewer_sentences_is_named(make):
+    make("a")
+    make("b", training__bleu_sentences=50)
+    assert compare_runs().notes == ["greedy BLEU of b is of another number of sentences than that of a"]
+
+
+@pytest.mark.parametrize(
+    "scores", ['{"test": {"bleu": NaN}}', '{"test": {"bleu": 3, "signatures": "x"}}', '{"test": {"bl']
+)
+def test_damaged_scores_give_no_traceback(make, capsys, scores):
+    for seed in (1, 2):
+        (make(f"s{seed}", seed=seed) / "model" / "scores.json").write_text(scores)
+    found = compare_runs()
+    assert "NaN" not in json.dumps(found.to_json())
+    assert ("scores.json is damaged" in capsys.readouterr().err) == scores.endswith("bl")
+
+
+def test_settings_that_change_nothing_do_not_part_runs(make):
+    make("a", seed=1, runtime__threads=1)
+    make("b", seed=2, runtime__threads=2)
+    found = compare_runs()
+    assert (found.keys, len(found.groups)) == (["seed"], 1)
+
+
+def test_many_runs_and_wide_settings_stay_readable(make):
+    for seed in range(1, 13):
+        make(f"a-very-long-name-of-a-run-{seed}", seed=seed)
+    corpus = [{"kind": "text", "train": [f"folder/file-{n}.tsv" for n in range(40)], "validation": "v.tsv"}]
+    make("other", data__corpus=corpus)
+    found = compare_runs()
+    assert [run.name.rpartition("-")[2] for run in found.runs[:12]] == [str(n) for n in range(1, 13)]
+    assert found.lines[-1].startswith("a-very-long-name-of-a-run-1 … a-very-long-name-of-a-run-12 (12)  ")
+    assert max(map(len, found.lines)) < 200
+
+
+def test_folders_that_are_no_runs(make, tmp_path, capsys):
+    folder = make("a").rename(tmp_path / "runs" / "a\x1b[31m")
+    (tmp_path / "runs" / "stray").mkdir()
+    (tmp_path / "runs" / "file").write_text("")
+    (folder / "model" / "model.safetensors").write_bytes(b"")
+    found = compare_runs([*sorted((tmp_path / "runs").iterdir()), folder / "model"])
+    assert [run.folder for run in found.runs] == [folder]
+    assert "\x1b" not in found.lines[1]
+    error = capsys.readouterr().err
+    assert f"left out, because they are no runs: {tmp_path / 'runs' / 'file'}, {tmp_path / 'runs' / 'stray'}" in error
 
 
 def test_two_runs_of_one_name_and_two_test_sets_of_one_name(make, tmp_path):
@@ -188,14 +325,14 @@ def test_two_runs_of_one_name_and_two_test_sets_of_one_name(make, tmp_path):
 
 
 def test_what_is_no_run(make, tmp_path):
-    with pytest.raises(TmtError, match="no runs to compare"):
-        compare_runs()
-    with pytest.raises(TmtError, match="no runs to compare"):
-        compare_runs([])
-    with pytest.raises(TmtError, match="no such run folder"):
-        compare_runs("runs/none")
-    with pytest.raises(TmtError, match="no metrics here"):
-        compare_runs(tmp_path)
+    for runs, message in (
+        ((), "no run here"),
+        ([], "no run here"),
+        ("runs/none", "no such run folder"),
+        (tmp_path, "no run here"),
+    ):
+        with pytest.raises(TmtError, match=message):
+            compare_runs(runs)
 
 
 def test_the_command(make, monkeypatch, capsys):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from transformer_mt.cli.options import STDOUT, as_unicode
+from transformer_mt.config.runs import FACTS, METRICS, STATE
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
 from transformer_mt.reporting.program import quoted
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 
 MAX_NOTES = 20
+_OWN_NAMES = (FACTS, METRICS, STATE, "scores.json")
+_ANOTHER = "Choose another file to write."
 
 
 def form_of(scores: bool, n_best: int) -> Form:
@@ -90,7 +93,8 @@ class Writer:
 def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
     """Raises TmtError, before the work, if an output is a folder, an input or another output, or has no folder."""
     given: list[Path] = [file for file in inputs if file.exists()]
-    for output in filter(None, outputs):
+    for file in filter(None, outputs):
+        output = STDOUT if _descriptor(file) == 1 else file
         if output == STDOUT:
             if STDOUT in given:
                 raise TmtError("two results would both go to stdout", place="-", remedy="Write one of them to a file.")
@@ -100,16 +104,24 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
             raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
         if not output.absolute().parent.is_dir():
             raise TmtError("no such folder", place=output.parent, remedy=f"First:  mkdir -p {quoted(output.parent)}")
+        if output.is_file() and (output.name in _OWN_NAMES or output.suffix in (".yaml", ".yml", ".safetensors")):
+            raise TmtError("this file is a config, or belongs to a model or run", place=output, remedy=_ANOTHER)
         if output.suffix in (".gz", ".xz", ".bz2", ".zst"):
             remedy = "Name a file without this ending, and compress it afterwards."
             raise TmtError("output is not written compressed", place=output, remedy=remedy)
         if any(output.absolute() == file.absolute() or _same(output, file) for file in given):
-            raise TmtError("this file is given twice", place=output, remedy="Choose another file to write.")
+            raise TmtError("this file is given twice", place=output, remedy=_ANOTHER)
         given.append(output)
 
 
 def _same(output: Path, other: Path) -> bool:
     return output.is_file() and other.exists() and output.samefile(other)
+
+
+def _descriptor(file: Path) -> int | None:
+    """The number of a file that is already open, such as /dev/stdout: it is written to, never replaced."""
+    numbered = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(file))
+    return int(numbered[1]) if numbered else {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(file))
 
 
 @contextmanager
@@ -118,10 +130,7 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
     if output in (None, STDOUT):
         yield sys.stdout.buffer
         return
-    # Files that are already open (/dev/stdout, /dev/fd/63, ...) are written to, never replaced.
-    numbered = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(output))
-    descriptor = int(numbered[1]) if numbered else {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(output))
-    if descriptor is not None:
+    if (descriptor := _descriptor(output)) is not None:
         with os.fdopen(os.dup(descriptor), "wb") as stream:
             yield stream
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,7 +116,8 @@ def _print(reports: Mapping[str, Report], json: bool) -> None:
     from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
 
     first, *others = reports.values()
-    if json:
-        print_json(directions_as_json(reports) if others else as_json(first))
-    else:
-        print(directions_as_text(reports) if others else as_text(first))
+    with suppress(BrokenPipeError):  # the reader may have gone; the translations are written all the same
+        if json:
+            print_json(directions_as_json(reports) if others else as_json(first))
+        else:
+            print(directions_as_text(reports) if others else as_text(first))

@@ -22,9 +22,9 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
     with lock(file.with_name(f".{file.name}.lock"), lambda: None):  # another test set may be evaluated at the same time
         scores = read_scores(file)
         damaged = None
-        if not scores and file.exists() and file.read_bytes().strip(b" \r\n{}[]"):
+        if is_damaged(file, scores):
             damaged = file.replace(first_free(lambda number: file.with_name(f"{file.name}.damaged{number}")))
-        entries = _entries(scores.get(test_set))
+        entries = entries_of(scores.get(test_set))
         before = next((one for one in entries if all(one.get(key) == settings[key] for key in settings)), {})
         for key in {"signatures", "intervals"} & new.keys():  # of the metrics measured earlier, too
             new[key] = {**(before.get(key) or {}), **new[key]}
@@ -34,7 +34,7 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
     return damaged
 
 
-def _entries(entry: Any) -> list[dict[str, Any]]:
+def entries_of(entry: Any) -> list[dict[str, Any]]:
     """The entry of a test set, without those in its list `others`, which follow it."""
     if not isinstance(entry, dict):
         return []
@@ -46,7 +46,12 @@ def _entries(entry: Any) -> list[dict[str, Any]]:
 def read_scores(file: Path) -> dict[str, Any]:
     """The figures by test set; empty if the file is missing or damaged."""
     try:
-        scores = json.loads(file.read_text(encoding="utf-8"))
+        scores = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda _: None)
     except (FileNotFoundError, ValueError):
         return {}
     return scores if isinstance(scores, dict) else {}
+
+
+def is_damaged(file: Path, scores: dict[str, Any]) -> bool:
+    """Whether nothing was read from a file that is not empty. scores: what `read_scores` has read"""
+    return not scores and file.exists() and bool(file.read_bytes().strip(b" \r\n{}[]"))

@@ -21,7 +21,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import without_credentials
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
-SETTINGS = "config"  # in run.json
+SETTINGS, PARENT = "config", "parent"  # in run.json: all keys, and a checksum of the weights to start from
 
 
 def starts_of(run: Path) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_train_on, reason
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
-from transformer_mt.training.run_facts import facts_of
+from transformer_mt.training.run_facts import PARENT, facts_of
 from transformer_mt.training.schedules.base import ends_with, length_notes, schedule_notes
 from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
@@ -60,7 +60,7 @@ from transformer_mt.workflows.hosts import (
     was_restarted,
 )
 from transformer_mt.workflows.interruption import interrupted_error
-from transformer_mt.workflows.parents import keep_parent, parent_of
+from transformer_mt.workflows.parents import checksum_of_parent, keep_parent, parent_of
 from transformer_mt.workflows.starting import load_parent, new_tokens, own_bleu, require_trainable
 
 
@@ -156,6 +156,8 @@ def _train(start: _Start) -> TrainReport:
             if parent is not None and config.training.freeze:
                 require_trainable(config, new_tokens(parent, prepared.codecs()))
             facts = facts_of(**prepared.identity(), processes=world.size, launchers=names)
+            if parent is not None and (fresh or not run.checkpoints.steps()):
+                facts[PARENT] = checksum_of_parent(config)
             return _open(run, config, facts, fresh, parent)
 
         opened = world.from_main(open_run, "the folder of the run")

@@ -77,7 +77,9 @@ class Bench:
             events = Events.of(config, run.folder, prints=False)
             with closing(events):
                 job = TrainingJob(config, prepared, run, self.machine, events, self.parent)
-                job.trainer(supervisor).train()
+                state = job.trainer(supervisor).train()
+                end = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
+                events.record("finished", **end)
         finally:
             run.close()
 

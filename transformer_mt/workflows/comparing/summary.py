@@ -1,0 +1,172 @@
+"""What the folder of a run says: its settings, its best validation, the scores of its model, and where it came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from transformer_mt.config.load import SCORES, flat_values
+from transformer_mt.config.runs import METRICS, MODEL, WEIGHTS
+from transformer_mt.config.schema import Config
+from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.metrics import METRICS as MEASURES
+from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
+from transformer_mt.reporting.history import Record, metrics_of, points, read_history
+from transformer_mt.reporting.notes import note
+from transformer_mt.training.run_facts import PARENT, config_of_run, contents_of, starts_of
+
+State = Literal["finished", "stopped", "unfinished"]
+# Settings that are each run's own, or that do not change what it learns.
+_LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
+    f"runtime.{key}" for key in ("threads", "prefetch", "tensorboard")
+}
+_STOPPED = "stopped:"  # begins the reason with which a search ends a trial
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What is known of a run.
+
+    name:      of its folder, with parent folders in front if two names are equal
+    state:     finished; stopped by a search; or unfinished, also if it goes on after an earlier end
+    updates:   of its last record
+    best_step: update of the best validation; None if there was none
+    seconds:   of training, without validations
+    loss:      validation loss in nats per token, where the validation was best
+    bleu:      greedy BLEU of the same validation
+    scores:    by test set: `bleu`, `chrf` and `ter` with signatures, search settings and date, as in scores.json. Of
+               several searches that of the config, otherwise the newest
+    settings:  those that differ between the compared runs, by key; None if its config cannot be read
+    """
+
+    name: str
+    folder: Path
+    state: State
+    updates: int
+    best_step: int | None
+    seconds: float
+    loss: float | None
+    bleu: float | None
+    scores: Mapping[str, Mapping[str, Any]]
+    settings: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run was made of; None: unknown.
+
+    settings:   all that may change what it learns
+    corpus:     contents of its files, in their order
+    tokenizers: their checksum
+    parent:     checksum of the weights that it started from; empty without such
+    """
+
+    config: Config | None
+    settings: Mapping[str, Any] | None
+    corpus: Sequence[str] | None
+    tokenizers: str
+    parent: str | None
+
+    @classmethod
+    def of(cls, folder: Path) -> Origin:
+        """Prints a note if the config, or what run.json has to say, is missing or damaged."""
+        config, starts = _config_of(folder), starts_of(folder)
+        settings = None if config is None else flat_values(config)
+        if settings is not None:
+            settings = {key: value for key, value in settings.items() if key not in _LEFT_OUT}
+        if not starts:
+            note(f"{folder}: no run.json that can be read: its corpus is unknown, so it is in no mean over seeds")
+            return cls(config, settings, None, "", None)
+        corpus = tuple(content for _, content in contents_of(starts[-1]))
+        parents = [str(start[PARENT]) for start in starts if PARENT in start]
+        is_child = config is not None and config.training.start_from is not None
+        parent = parents[-1] if parents else None if is_child else ""
+        return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent)
+
+
+def folder_of(given: Path) -> Path:
+    """The folder of a run; of its model, if that is given."""
+    is_model = (given / WEIGHTS).is_file() and not (given / METRICS).exists()
+    return given.parent if is_model and (given.parent / METRICS).is_file() else given
+
+
+def summary_of(name: str, folder: Path, origin: Origin, keys: Sequence[str]) -> RunSummary:
+    """keys: of the settings that differ between the runs. Raises TmtError if this is no run."""
+    records = read_history(metrics_of(folder))
+    validations = [one for one in records if one.get("event") == "validation"]
+    best = [one for one in validations if one.get("best")][-1:] or validations[-1:]
+    loss, bleu = (points(best, "validation", key)[1] for key in ("loss", "bleu"))
+    state, end = _state_of(records)
+    scores = _scores_of(folder, origin)
+    if state == "unfinished" and end is not None and scores:
+        note(f"{folder}: trains on since its model was made, so the scores of that model are left out")
+        scores = {}
+    own = origin.settings
+    return RunSummary(
+        name=name,
+        folder=folder,
+        state=state,
+        updates=records[-1]["step"] if records else 0,
+        best_step=best[0]["step"] if best else None,
+        seconds=_seconds(end) if end is not None and state != "unfinished" else sum(map(_seconds, validations)),
+        loss=loss[0] if loss else None,
+        bleu=bleu[0] if bleu else None,
+        scores=scores,
+        settings=None if own is None else {key: own[key] for key in keys if key in own},
+    )
+
+
+def _config_of(folder: Path) -> Config | None:
+    """The config of a run; None, with a note, if it has none that can be read."""
+    problem = "there is no config"
+    try:
+        config = config_of_run(folder)
+    except TmtError as error:
+        config, problem = None, str(error).splitlines()[0]
+    if config is None:
+        note(f"{folder}: {problem}; its settings are unknown, so it is in no mean over seeds")
+    return config
+
+
+def _state_of(records: Sequence[Record]) -> tuple[State, Record | None]:
+    """How a run is, and the record of its last end."""
+    places = {str(one.get("event")): place for place, one in enumerate(records)}
+    place = places.get("finished")
+    if place is None:
+        return "unfinished", None
+    if any(places.get(event, -1) > place for event in ("started", "resumed", "step", "validation")):
+        return "unfinished", records[place]
+    return "stopped" if str(records[place].get("reason")).startswith(_STOPPED) else "finished", records[place]
+
+
+def _seconds(record: Record) -> float:
+    value = record.get("seconds")
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
+
+
+def _scores_of(folder: Path, origin: Origin) -> dict[str, dict[str, Any]]:
+    """By test set the entry of scores.json that was made with the search of the config, or else the newest one."""
+    file = folder / MODEL / SCORES
+    stored = read_scores(file)
+    if is_damaged(file, stored):
+        note(f"{file} is damaged: its scores are left out")
+    own = None if origin.config is None else origin.config.decoding.model_dump(mode="json")
+    found = {}
+    for test_set, entry in stored.items():
+        entries = [_checked(one) for one in entries_of(entry)]
+        as_configured = [one for one in entries if one.get("decoding") == own and one.get("weights") is None]
+        if entries:
+            found[test_set] = (as_configured or entries)[0]
+    return found
+
+
+def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with numbers only as scores, and signatures by metric."""
+    kept = {key: value for key, value in entry.items() if key not in MEASURES}
+    signatures = kept.get("signatures")
+    kept["signatures"] = signatures if isinstance(signatures, dict) else {}
+    numbers = {key: entry.get(key) for key in MEASURES}
+    return kept | {key: value for key, value in numbers.items() if isinstance(value, (int, float))}
