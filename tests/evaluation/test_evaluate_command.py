@@ -329,7 +329,7 @@ class TestModel:
             before = file.read_bytes()
             code, out, error = tmt("--model", model, "-o", file)
             assert (code, out) == (2, ""), file
-            assert "this file is a config, or belongs to a model or run" in error
+            assert "it is not replaced" in error
             assert file.read_bytes() == before
 
     def test_translations_are_written_if_nobody_reads_the_scores(self, tmt, model, tmp_path, monkeypatch):

@@ -175,11 +175,11 @@ def test_the_settings_are_those_of_the_training_not_of_an_edited_file(make):
 
 
 def test_damaged_scores_and_a_run_without_records(make):
-    folder = make("a", scores={"test": 3, "other": {"bleu": "x"}, "third": {"others": 4}})
+    folder = make("a", scores={"test": 3, "other": {"bleu": "x"}, "third": {"others": 4, "chrf": True}})
     (folder / "metrics.jsonl").write_text("")
     (run,) = compare_runs().runs
     assert (run.updates, run.loss, run.state) == (0, None, "unfinished")
-    assert not any(isinstance(value, float) for entry in run.scores.values() for value in entry.values())
+    assert not any({"bleu", "chrf", "ter"} & entry.keys() for entry in run.scores.values())
     assert len(compare_runs().lines) == 2
 
 
@@ -199,6 +199,31 @@ def test_a_finished_run_that_trains_on_is_not_finished(make, capsys):
     assert "runs/a: trains on since its model was made" in capsys.readouterr().err
     _write(folder, {"event": "finished", "step": 200, "seconds": 111.0})
     assert (compare_runs().runs[0].state, compare_runs().runs[0].scores["test"]["bleu"]) == ("finished", 10.0)
+
+
+def test_a_run_that_went_back_behind_its_end_has_no_scores(make, capsys):
+    """Its newest checkpoint was lost: the end is no longer in metrics.jsonl, but run.json knows of it."""
+    folder = make("a", ((2.0, 1.0, True), (1.0, 2.0, True)), scores=_scores(10.0))
+    facts = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps([{**facts[0], "finished": {"step": 200}}]))
+    _write(folder, {"event": "resumed", "step": 100})
+    assert (compare_runs().runs[0].state, compare_runs().runs[0].scores) == ("unfinished", {})
+
+
+def test_scores_of_a_version_with_fewer_search_settings(make):
+    own = _config("x").decoding.model_dump(mode="json")
+    older = {key: value for key, value in own.items() if key != "no_repeat_ngram"}
+    entry = _scores(10.0, decoding=older)["test"]
+    make("a", scores={"test": {**_scores(99.0, decoding={**own, "beam": 1})["test"], "others": [entry]}})
+    assert compare_runs().runs[0].scores["test"]["bleu"] == 10.0
+
+
+@pytest.mark.parametrize("corpus", [3, None, [{"path": 4}], "x"])
+def test_a_corpus_that_is_not_known_is_named(make, capsys, corpus):
+    for seed in (1, 2):
+        make(f"s{seed}", seed=seed, corpus=corpus)
+    assert compare_runs().groups == []
+    assert capsys.readouterr().err.count("run.json does not say its corpus") == 2
 
 
 def test_a_trial_that_a_search_has_stopped_is_in_no_mean(make):
@@ -271,7 +296,7 @@ def test_a_corpus_that_was_moved_has_the_same_vocabularies(make, capsys):
 def test_greedy_bleu_of_fewer_sentences_is_named(make):
     make("a")
     make("b", training__bleu_sentences=50)
-    assert compare_runs().notes == ["greedy BLEU of b is of another number of sentences than that of a"]
+    assert compare_runs().notes == ["greedy BLEU of b may be of another number of sentences than that of a"]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +337,7 @@ def test_folders_that_are_no_runs(make, tmp_path, capsys):
     assert [run.folder for run in found.runs] == [folder]
     assert "\x1b" not in found.lines[1]
     error = capsys.readouterr().err
-    assert f"left out, because they are no runs: {tmp_path / 'runs' / 'file'}, {tmp_path / 'runs' / 'stray'}" in error
+    assert f"left out, because they are not runs: {tmp_path / 'runs' / 'file'}, {tmp_path / 'runs' / 'stray'}" in error
 
 
 def test_two_runs_of_one_name_and_two_test_sets_of_one_name(make, tmp_path):
@@ -321,15 +346,15 @@ def test_two_runs_of_one_name_and_two_test_sets_of_one_name(make, tmp_path):
     make("y/same", scores=test_sets)
     found = compare_runs([tmp_path / "runs" / "x" / "same", tmp_path / "runs" / "y" / "same"])
     assert [run.name for run in found.runs] == ["x/same", "y/same"]
-    assert found.lines[0].endswith("a/test.en BLEU  b/test.en BLEU")
+    assert found.lines[0].endswith("/data/a/test.en BLEU  /data/b/test.en BLEU")
 
 
 def test_what_is_no_run(make, tmp_path):
     for runs, message in (
-        ((), "no run here"),
-        ([], "no run here"),
+        ((), "not a run"),
+        ([], "not a run"),
         ("runs/none", "no such run folder"),
-        (tmp_path, "no run here"),
+        (tmp_path, "not a run"),
     ):
         with pytest.raises(TmtError, match=message):
             compare_runs(runs)

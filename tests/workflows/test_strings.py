@@ -22,13 +22,43 @@ LINES = [
     (r"Gesichert.\nNeu öffnen?", r"GESICHERT.\nNEU ÖFFNEN?"),
     (r"<b>Gesichert.\nNeu</b> öffnen?", r"<b>GESICHERT.\nNEU</b> ÖFFNEN?"),
     (r"Name:\tAlter\r\n", r"NAME:\tALTER\r\n"),
-    (r"Datei C:\new ist neu", r"DATEI C:\NEW IST NEU"),
+    (r"Datei C:\new ist neu", r"DATEI C:\new IST NEU"),
+    (r"Ordner C:\Users\Neu\test.txt und \\server\neu ist", r"ORDNER C:\Users\Neu\test.txt UND \\server\neu IST"),
+    (r"Plan B:\nDatei öffnen", r"PLAN B:\nDATEI ÖFFNEN"),
     (r"kein \\n Umbruch", r"KEIN \\N UMBRUCH"),
     ("R&D und a < b", "R&D UND A < B"),
     ("R&amp;D im <i>Haus</i> & Hof", "R&amp;D IM <i>HAUS</i> &amp; HOF"),
     ("{n, plural, one {# Datei} other {# neue <b>Mail</b>}}", "{n, plural, one {# DATEI} other {# NEUE <b>MAIL</b>}}"),
     ("R&D im <i>Haus</i>", "R&D IM <i>HAUS</i>"),
-    ("<a title=r&d>im</a> <i>Haus</i>", '<a title="R&D">IM</a> <i>HAUS</i>'),
+    ('<a title="r&d im">im</a> <i>Haus</i>', '<a title="R&D IM">IM</a> <i>HAUS</i>'),
+    ("<a title=neu>im</a> <i>Haus</i>", '<a title="NEU">IM</a> <i>HAUS</i>'),
+    # tags of translation memories and programs, escapes in attributes
+    ("Der <0>Hund</0> im <1>Haus</1>", "DER <0>HUND</0> IM <1>HAUS</1>"),
+    ('Neu <x id="1"/> von <g id="2">mir</g>', 'NEU <x id="1"/> VON <g id="2">MIR</g>'),
+    ("Hallo <Link>mein</Link> Haus", "HALLO <Link>MEIN</Link> HAUS"),
+    ('Hallo <ph name="U">Hans</ph> im', 'HALLO <ph name="U">Hans</ph> IM'),
+    ("Hallo <code>a b</code> und <code>im", "HALLO <code>a b</code> UND <code>IM"),
+    ('Hallo <b translate="no">Hans</b> im', 'HALLO <b translate="no">Hans</b> IM'),
+    (r'<a href="C:\temp\new" title="Ein Hund.\nNeu">im</a>', r'<a href="C:\temp\new" title="EIN HUND.\nNEU">IM</a>'),
+    (r'<img alt=\"Der Hund\"/> im', r'<img alt=\"DER HUND\"/> IM'),
+    ("<![CDATA[Der <b>Hund</b>]]>", "<![CDATA[DER <b>HUND</b>]]>"),
+    ("im <!-- Hund --> Haus", "IM <!-- Hund --> HAUS"),
+    ("x <y und z> w", "X <Y UND Z> W"),
+    # placeholders and escapes that lines do not know
+    ("Hallo %1$,d von %n und %#@cats@", "HALLO %1$,d VON %n UND %#@cats@"),
+    ("%,.2f Euro am %1$tY und %hd", "%,.2f EURO AM %1$tY UND %hd"),
+    ("Hallo $t(common.cat) im $NAME$ mit %1", "HALLO $t(common.cat) IM $NAME$ MIT %1"),
+    (r"Hallo \u00a0 im Haus", r"HALLO \u00a0 IM HAUS"),
+    ("{{ x | join('\\n') }} im Haus", "{{ x | join('\\n') }} IM HAUS"),
+    (r"Sag \"hallo\" im", r"SAG \"HALLO\" IM"),
+    ("5 % der 100% neu", "5 % DER 100% NEU"),
+    # entities and white space
+    ("Das &quot;Haus&quot; von &#39;mir&#39;", "DAS &quot;HAUS&quot; VON &#39;MIR&#39;"),
+    ("&nbsp;Der Hund&nbsp;", "&nbsp;DER HUND&nbsp;"),
+    ("neu\tHund\t\tim", "NEU\tHUND\t\tIM"),
+    ("{n, plural, offset: 1 =-1 {im} =1.5 {am} other {#}}", "{n, plural, offset: 1 =-1 {IM} =1.5 {AM} other {#}}"),
+    (r"{n, plural,\n one {im}\n other {am}\n}", r"{n, plural,\n one {IM}\n other {AM}\n}"),
+    ("{n, plural, one {# &#35; Mail &amp; #} other {# x}}", "{n, plural, one {# &#35; MAIL &amp; #} other {# X}}"),
     ("In {n, plural, =0 {nichts} other {# Dateien}} suchen", "IN {n, plural, =0 {NICHTS} other {# DATEIEN}} SUCHEN"),
     (
         "{g, select, male {Er hat {n, plural, one {# Mail} other {# Mails}}} other {Sie {who}}}.",
@@ -78,6 +108,28 @@ STRINGS = [_string(random.Random(seed)) for seed in range(300)]
 @pytest.mark.parametrize("terms", [True, False])
 def test_all_text_is_translated_and_all_else_stays(line: str, result: str, terms: bool) -> None:
     assert translate_document(line, Fake(louder, terms), "strings").text == result  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{n, plural, one {neu} other {alt}", "its choice is not complete"),
+        ("{n, plural, one {neu}, other {alt}} Haus", "its choice is not complete"),
+        ("Haus {0, choice, 0#kein|1#ein}", "its choice is not complete"),
+        ("{n, selectOrdinal, one {neu} other {alt}}", "its choice is not complete"),
+        ("{n, plural, one {neu '{'} other {alt}}", "it has quoted braces beside a choice"),
+    ],
+)
+def test_a_choice_that_is_not_understood_is_left_and_named(line: str, why: str) -> None:
+    result = translate_document(f"Hund\n{line}\nHund", Fake(louder, True), "strings")  # type: ignore[arg-type]
+    assert result.text == f"HUND\n{line}\nHUND"
+    assert result.notes == ((2, f"left as it is, because {why}"),)
+
+
+def test_a_branch_that_is_not_understood_leaves_the_others() -> None:
+    result = translate_document("{g, select, a {im {n, plural, a b}} b {im}}", Fake(louder, True), "strings")  # type: ignore[arg-type]
+    assert result.text == "{g, select, a {im {n, plural, a b}} b {IM}}"
+    assert result.notes == ((1, "left as it is, because its choice is not complete"),)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from transformer_mt.cli.options import STDOUT, as_unicode
-from transformer_mt.config.runs import FACTS, METRICS, STATE
+from transformer_mt.config.runs import belongs_to_run
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
 from transformer_mt.reporting.program import quoted
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 
 MAX_NOTES = 20
-_OWN_NAMES = (FACTS, METRICS, STATE, "scores.json")
 _ANOTHER = "Choose another file to write."
 
 
@@ -104,8 +103,9 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
             raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
         if not output.absolute().parent.is_dir():
             raise TmtError("no such folder", place=output.parent, remedy=f"First:  mkdir -p {quoted(output.parent)}")
-        if output.is_file() and (output.name in _OWN_NAMES or output.suffix in (".yaml", ".yml", ".safetensors")):
-            raise TmtError("this file is a config, or belongs to a model or run", place=output, remedy=_ANOTHER)
+        if belongs_to_run(output) or (output.is_file() and output.suffix in (".yaml", ".yml")):
+            kind = "belongs to a model or run" if belongs_to_run(output) else "may be a config"
+            raise TmtError(f"this file {kind}: it is not replaced", place=output, remedy=_ANOTHER)
         if output.suffix in (".gz", ".xz", ".bz2", ".zst"):
             remedy = "Name a file without this ending, and compress it afterwards."
             raise TmtError("output is not written compressed", place=output, remedy=remedy)

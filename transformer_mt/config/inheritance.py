@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.config.runs import MODEL, RUNS
+from transformer_mt.config.runs import CONFIG, MODEL, RUNS
 from transformer_mt.config.yaml_source import YamlSource, read_yaml
 from transformer_mt.errors import TmtError
 
-CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
 START = ("training", "start_from")
 # Keys of `model` that may differ from those of the model to start from; all others decide what its weights mean.
 FREE_OF_MODELS = ("dropout", "attention_dropout", "feed_forward_dropout", "attention", "norm_kernel", "embedding_init")

@@ -12,9 +12,10 @@ import yaml
 from pydantic import BaseModel
 
 from transformer_mt.config.credentials import without_credentials_in
-from transformer_mt.config.inheritance import CONFIG as CONFIG
 from transformer_mt.config.inheritance import with_inherited
 from transformer_mt.config.problems import find_problems
+from transformer_mt.config.runs import CONFIG as CONFIG
+from transformer_mt.config.runs import SCORES as SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.yaml_source import (
     COMMAND_LINE,
@@ -31,7 +32,6 @@ from transformer_mt.config.yaml_source import (
 from transformer_mt.errors import TmtError, check_type, named
 
 ConfigLike = Config | str | Path
-SCORES = "scores.json"  # in the folder of a model: its scores
 _KEYS = "docs/configuration.md describes all keys."
 _DIGITS = 9  # of the number of an item in a list
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 RUNS = Path("runs")
-FACTS, METRICS = "run.json", "metrics.jsonl"  # in the folder of a run
+CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
+FACTS, METRICS, LOG = "run.json", "metrics.jsonl", "train.log"  # in the folder of a run
 MODEL = "model"  # in it: the folder of the final model
-STATE = "state.json"  # in the folder of a checkpoint: where the training stands
+SCORES, STEPS = "scores.json", ".steps"  # in the folder of a model; of which checkpoints it is made
+STATE, SUMS = "state.json", "SHA256SUMS"  # in the folder of a checkpoint: where the training stands; checksums
 WEIGHTS = "model.safetensors"  # in the folder of a model, and of a checkpoint
+_OWN = {CONFIG, FACTS, METRICS, LOG, SCORES, STEPS, STATE, SUMS}
+
+
+def belongs_to_run(file: Path) -> bool:
+    """Whether this is a file of a run, a model or a checkpoint; not one that somebody else has put there."""
+    folder = file.absolute().parent
+    is_tokenizer = folder.name in ("source", "target") and (folder.parent / WEIGHTS).exists()
+    is_run = any((folder / name).exists() for name in (FACTS, METRICS, STATE, WEIGHTS))
+    is_named = file.name in _OWN or file.suffix == Path(WEIGHTS).suffix
+    return file.is_file() and (is_tokenizer or (is_run and is_named))

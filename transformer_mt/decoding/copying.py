@@ -30,7 +30,7 @@ _KINDS = {  # a copy is of the first kind that it matches
 }
 _IN_ORDER = regex.compile(r"%(?![({%]|\d+\$)")  # a program fills these in their order
 LACKS = "the translation lacks"
-_MARKUP = re.compile(r"<|\{[\w.]+, (?:plural|select)")  # in a note
+_MARKUP = re.compile(r"<[/\w!]|\{[\w.]+, (?:plural|select)")  # in a note
 NOT_IN_LINE = ", which the line does not have"
 _PLACED = "\0"  # in place of a copy that was found
 _LINE_BREAK = re.compile(r"\\[nr]")  # as programs write it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +28,10 @@ def find_model(given: Path | None) -> Path:
             remedy="Check the path. `ls runs/*/model` lists the models of your runs.",
         )
     if (given / STATE).exists():
-        step = given.name.rpartition("-")[2].lstrip("0") or "0"
-        remedy = f"Make a model of it:  tmt average --run {given.parent.parent} --step {step} --output DIR"
+        checkpoint = given.absolute()
+        step = checkpoint.name.rpartition("-")[2].lstrip("0") or "0"
+        run = shlex.quote(str(checkpoint.parent.parent))
+        remedy = f"Make a model of it:  tmt average --run {run} --step {step} --output DIR"
         raise TmtError("this is a checkpoint, not a model", place=given, remedy=remedy)
     if (given / WEIGHTS).exists():
         return given

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, SCORES, dump_config, load_config
-from transformer_mt.config.runs import WEIGHTS
+from transformer_mt.config.runs import STEPS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
@@ -55,7 +55,7 @@ _REMEDY = (
     "Copy the whole model folder again: weights and tokenizers belong together. If it belongs to a run, move it away;"
     " `tmt average --run RUN` then writes it again from the checkpoints."
 )
-OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # .steps: a run's note of the averaged checkpoints
+OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, STEPS)
 
 
 @dataclass(frozen=True)

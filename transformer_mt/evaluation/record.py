@@ -11,7 +11,7 @@ from transformer_mt.files.replace import first_free, replace_text
 
 
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> Path | None:
-    """Make the entry of one test set in the file anew; the other entries stay.
+    """Write the entry of one test set in the file; the other entries stay.
 
     An entry made with other settings stays, too: in the list `others` of the new one, the newest first.
     settings: what was translated, and how
@@ -47,11 +47,11 @@ def read_scores(file: Path) -> dict[str, Any]:
     """The figures by test set; empty if the file is missing or damaged."""
     try:
         scores = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda _: None)
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
     return scores if isinstance(scores, dict) else {}
 
 
 def is_damaged(file: Path, scores: dict[str, Any]) -> bool:
     """Whether nothing was read from a file that is not empty. scores: what `read_scores` has read"""
-    return not scores and file.exists() and bool(file.read_bytes().strip(b" \r\n{}[]"))
+    return not scores and file.is_file() and bool(file.read_bytes().strip(b" \r\n{}[]"))

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.config.runs import METRICS
+from transformer_mt.config.runs import LOG, METRICS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
@@ -23,7 +23,6 @@ from transformer_mt.reporting.table import sample_line, table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 from transformer_mt.reporting.tracking import Tracking
 
-LOG = "train.log"
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table

@@ -23,9 +23,10 @@ _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 # A choice between texts, in ICU's message format. Its branches are translated, so their braces hold no placeholders.
 # One that is not closed goes on to the end of the line, and at most 99 branches are read, so the search stays linear.
+_GAP = r"(?:\s|\\[nrt])*+"  # also with line breaks that are written as escapes
 _CHOICE = (
-    r"\{\s*(?P<name>[\w.]+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,\s*(?:offset:\d+\s*)?"
-    r"(?:(?P<key>=?\w+)\s*(?P<branch>\{(?:[^{}]++|(?&branch))*+\}?)\s*){0,99}+(?P<end>\})?"
+    rf"\{{\s*(?P<name>[\w.]+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,{_GAP}(?:offset:\s*\d+{_GAP})?"
+    rf"(?:(?P<key>=?-?[\w.]+)\s*(?P<branch>\{{(?:[^{{}}]++|(?&branch))*+\}}?){_GAP}){{0,99}}+(?P<end>\}})?"
 )
 _FORMATTED = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,300})?\}"
 _PLACEHOLDER = (

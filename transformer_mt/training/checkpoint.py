@@ -18,7 +18,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer_mt.config.runs import STATE, WEIGHTS
+from transformer_mt.config.runs import STATE, SUMS, WEIGHTS
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.replace import remove_leftovers, replaced_folder
@@ -26,7 +26,7 @@ from transformer_mt.runtime.distributed import World
 from transformer_mt.runtime.weights import read_weights, save_weights
 from transformer_mt.training.state import TrainState
 
-OPTIMIZER, AVERAGE, SUMS = "optimizer.safetensors", "average.safetensors", "SHA256SUMS"
+OPTIMIZER, AVERAGE = "optimizer.safetensors", "average.safetensors"
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, dump_config
-from transformer_mt.config.runs import FACTS, MODEL
+from transformer_mt.config.runs import FACTS, MODEL, STEPS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import path_of
@@ -25,7 +25,6 @@ from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_facts import SETTINGS, changed_files, config_of_run, starts_of
 
-STEPS = ".steps"
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
 CHANGEABLE = (

@@ -26,7 +26,7 @@ SETTINGS, PARENT = "config", "parent"  # in run.json: all keys, and a checksum o
 
 def starts_of(run: Path) -> list[dict[str, Any]]:
     """Facts about each start of a run, oldest first; empty if there is no file yet, or if it is damaged."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         recorded = json.loads((run / FACTS).read_text(encoding="utf-8"))
         return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
     return []

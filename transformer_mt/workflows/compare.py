@@ -112,9 +112,9 @@ def _runs_among(given: Sequence[Path]) -> list[Path]:
     runs = [folder for folder in folders.values() if (folder / METRICS).is_file()]
     if not runs:
         remedy = "Name folders of runs, such as runs/NAME, or train one:  tmt train --config C"
-        raise TmtError("no run here", place=next(iter(folders.values()), RUNS), remedy=remedy)
+        raise TmtError("not a run", place=next(iter(folders.values()), RUNS), remedy=remedy)
     if others := [str(folder) for folder in folders.values() if folder not in runs]:
-        note(f"left out, because {'it is no run' if len(others) == 1 else 'they are no runs'}: {', '.join(others)}")
+        note(f"left out, because {'it is not a run' if len(others) == 1 else 'they are not runs'}: {', '.join(others)}")
     return runs
 
 
@@ -136,7 +136,9 @@ def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iter
         one.config.training.bleu_sentences if one.config is not None and run.bleu is not None else 0
         for run, one in zip(runs, origins, strict=True)
     ]
-    yield from _others("greedy BLEU of {others} is of another number of sentences than that of {first}", names, counts)
+    yield from _others(
+        "greedy BLEU of {others} may be of another number of sentences than that of {first}", names, counts
+    )
     for test_set in dict.fromkeys(test_set for run in runs for test_set in run.scores):
         said = set[str]()
         for measure in MEASURES:
@@ -168,9 +170,11 @@ def _columns(runs: Sequence[RunSummary]) -> dict[str, tuple[int, _Value]]:
     }
     columns = {head: one for head, one in columns.items() if any(one[1](run) is not None for run in runs)}
     test_sets = dict[str, str]()  # with the first metric that a run has
-    for measure in reversed(MEASURES):
-        test_sets |= {test_set: measure for run in runs for test_set, one in run.scores.items() if measure in one}
-    short = run_names([Path(test_set) for test_set in test_sets]) if test_sets else []
+    for test_set in dict.fromkeys(test_set for run in runs for test_set in run.scores):
+        having = [measure for measure in MEASURES if any(measure in run.scores.get(test_set, {}) for run in runs)]
+        test_sets |= {test_set: having[0]} if having else {}
+    last = [Path(test_set).name for test_set in test_sets]
+    short = [name if last.count(name) == 1 else test_set for name, test_set in zip(last, test_sets, strict=True)]
     for (test_set, measure), name in zip(test_sets.items(), short, strict=True):
         heading = f"{visible(name)} {_NAMES[measure]}"
         columns[heading] = (2, partial(_score, test_set=test_set, measure=measure))

@@ -104,14 +104,16 @@ class OpenDocument:
         self._text = whole.removeprefix(_BOM)
         self._mark = whole[: len(whole) - len(self._text)]
         signs = translator.binds  # code is copied by the search; otherwise it is placed by word alignment
-        self._blocks = [PlainBlock(block, signs, self._text) for block in form.blocks(self._text)]
+        found = form.blocks(self._text)
+        self._blocks = [PlainBlock(block, signs, self._text) for block in found if not block.left]
+        self._left = [(one.line, f"left as it is, because {one.left}") for one in found if one.left]
         self.texts = [one.read for one in self._blocks]
         self.terms = [_terms(one, self._glossary, self._count) for one in self._blocks] if signs else None
 
     def translated(self, answers: Iterable[Translation]) -> DocumentTranslation:
         """The document with the translations in place. answers: of the texts, in their order."""
         changes, text = _Changes(self._text), self._text
-        notes: list[tuple[int, str]] = []
+        notes: list[tuple[int, str]] = [*self._left]
         lost: list[tuple[int, str]] = []
         for one, answer in sorted(
             zip(self._blocks, answers, strict=True), key=lambda pair: pair[0].block.end - pair[0].block.start

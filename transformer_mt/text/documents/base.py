@@ -86,12 +86,14 @@ class Block:
     write:  turns the parts of the translated block (kind, and text or markup) into source, with escapes for the text;
             None if this markup cannot stand there
     wrap:   None for a block of one line
+    left:   why it is left as it is; empty: it is translated
     """
 
     pieces: tuple[Piece, ...]
     line: int
     write: Write
     wrap: Wrap | None = None
+    left: str = ""
 
     @property
     def start(self) -> int:

@@ -19,6 +19,7 @@ from transformer_mt.text.words import WordCount
 
 _FIRST_SIGN = 0xE000  # private characters: no vocabulary knows them, so each one is one word that is copied
 _SIGNS = regex.compile("[\ue000-\uf8ff]")
+_MOST_SIGNS = 6400  # of these; further code is placed by alignment
 _OPENING, _CLOSING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡]+"), regex.compile(r"[\p{Pe}\p{Pf}\p{Po}\"']+$")
 _STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
 _STUCK = tuple(".,;:!?)")
@@ -46,7 +47,8 @@ class PlainBlock:
         self.first_word = list[int]()  # of each piece: the number of words before it, without the one it is in
         parts, count = list[str](), WordCount()
         for index, piece in enumerate(block.pieces):
-            sign = chr(_FIRST_SIGN + len(self.signs)) if piece.kind == "code" and with_signs else ""
+            has_sign = piece.kind == "code" and with_signs and len(self.signs) < _MOST_SIGNS
+            sign = chr(_FIRST_SIGN + len(self.signs)) if has_sign else ""
             before = next((part[-1] for part in reversed(parts) if part), "") if sign else ""
             if sign and self._note_touch(sign, index, before, document):
                 parts.append(" ")
@@ -150,7 +152,8 @@ def place(
         joints = _joints(words, plain, links)
     found = ((n, _SIGNS.findall(word)) for n, word in enumerate(words))
     codes = {n: [plain.signs[sign] for sign in signs] for n, signs in found if signs}
-    root = _tree(plain, set(plain.signs.values()).difference(*codes.values()))
+    code = {index for index, piece in enumerate(plain.block.pieces) if piece.kind == "code"}
+    root = _tree(plain, code.difference(*codes.values()))
     root.span = (0, len(words))
     find_spans(root, Translated(len(words), links, codes), n_source)
     return list(_written(root, words, joints, plain, whole_words))
@@ -175,7 +178,7 @@ def _characters(text: str, n_source: int) -> tuple[list[str], list[tuple[int, in
 
 
 def _tree(plain: PlainBlock, lost: set[int]) -> Element:
-    """All paired markup, marks, and code without a sign, as a tree. lost: pieces of code."""
+    """All paired markup, marks, and lost code as a tree. lost: pieces of code without a sign in the translation"""
     pieces, pairs = plain.block.pieces, partners(plain.block.pieces)
     glued_to_word = _glued(pieces)
     root = Element(-1, len(pieces), (0, plain.first_word[-1]))
@@ -193,7 +196,7 @@ def _tree(plain: PlainBlock, lost: set[int]) -> Element:
             element = Element(index, pairs[index], (first, end))
             stack[-1].children.append(element)
             stack.append(element)
-        elif piece.kind == "mark" or index in lost or (piece.kind == "code" and not plain.signs):
+        elif piece.kind == "mark" or index in lost:
             place = plain.first_word[index]
             if glued_to_word[index]:  # to the end of a word, so it stands after it
                 place = min(place + 1, plain.first_word[-1])

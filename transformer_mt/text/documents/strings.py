@@ -1,14 +1,19 @@
-"""Strings of a program, one on each line: text with tags of HTML, placeholders, and choices between texts (ICU)."""
+"""Strings of a program, one on each line: text with tags, placeholders, escapes, and choices between texts (ICU)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from html import unescape
 
 import regex
 
 from transformer_mt.text.copies import choices
 from transformer_mt.text.documents.base import (
+    ADDRESS,
+    CODE,
     LINE_END,
     Block,
     Format,
@@ -16,14 +21,34 @@ from transformer_mt.text.documents.base import (
     Piece,
     Write,
     blocks_of,
-    with_addresses,
-    writer,
 )
-from transformer_mt.text.documents.html import html_blocks
+from transformer_mt.text.documents.html import MARKS, attribute_blocks
+from transformer_mt.text.entities import tags
 
-_ESCAPE = regex.compile(r"(?<!\\)(?<!\b[A-Za-z]:)(?:\\[nrt])+")  # a line break or tab; not that of C:\new
-_TAG, _ENTITY = regex.compile("</?[a-zA-Z][^<>]*>|<!--"), regex.compile(r"&#?\w+;")
+# Placeholders and escapes that are too doubtful in other texts, and paths, which may have \n and \t inside.
+_KEPT = regex.compile(
+    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0,(]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh?|ll?|[jztLqv])?"
+    r"(?:[tT][a-zA-Z]|[diouxXeEfFgGaAcCsSpnb@%])(?![\p{L}\p{N}])"
+    r"|%#@\w+@|(?<![\p{N}%])%L?\d{1,2}(?![\p{L}\p{N}])|\$t\([^()]*\)|\$\w+\$|@:[\w.]+|\\u[0-9a-fA-F]{4}"
+    r"|(?<![\p{L}\p{N}])[A-Za-z]:\\(?:[a-z][a-z0-9_.-]++(?![\\\p{L}])|[^\s\\]+\\\S*)|\\\\[\w.$-]+\\\S*",
+    regex.V1,
+)
+_CUT = regex.compile(
+    r"(?<!\\)(?:\\\\)*+\K(?:\\[nrt])+|\t+|<!\[CDATA\[|\]\]>"
+)  # the texts on both sides are translated alone
+_ENTITY = regex.compile(r"&#?\w+;")
+_BLANK = r"(?:\s|&(?:nbsp|#160|#xA0);)*"
+_PARTS = regex.compile(rf"(?is)({_BLANK}+)(.*?)({_BLANK}+)")
+_UNTRANSLATED = regex.compile(r"""translate\s*=\s*\\?["']?no\b|class\s*=[^<>]*\bnotranslate\b""")
+_BOUNDARY = "\0"  # text of a piece that separates blocks
+_CHOICE = regex.compile(r"(?i)\{\s*[\w.]+\s*,\s*(?:plural|select\w*|choice)\b")
+_QUOTED = regex.compile(r"'[{}#|]")  # ICU's quotes: what they enclose is no syntax
+_CODE = CODE | {"pre", "script", "style", "ph", "bpt", "ept", "it", "ut"}
+_ALONE = {"br", "hr", "p", "div", "li", "ul", "ol", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "td", "th"} | {
+    *("blockquote", "body", "center", "html", "option", "section", "title", "h1", "h2", "h3", "h4", "h5", "h6")
+}
 _DEEPEST = 10  # choices inside each other: only broken strings have more, and stay as they are there
+Span = tuple[int, int]
 
 
 class Strings(Format):
@@ -33,80 +58,143 @@ class Strings(Format):
 
     def blocks(self, text: str) -> list[Block]:
         found, start = list[Block](), 0
-        ends = [*((match.start(), match.end()) for match in LINE_END.finditer(text)), (len(text), len(text))]
+        ends = [*(match.span() for match in LINE_END.finditer(text)), (len(text), len(text))]
         for number, (end, following) in enumerate(ends, start=1):
-            for block in _blocks(text[start:end], start, False):
-                found.append(replace(block, line=number))
+            if line := text[start:end]:
+                found += (_moved(replace(one, line=number), start) for one in _blocks(line, *_writers(line)))
             start = following
         return sorted(found, key=lambda block: block.start)
 
 
-def _blocks(text: str, place: int, has_number: bool, depth: int = 0) -> Iterator[Block]:
-    """The blocks of a line or branch that begins at this place of the document.
+def _moved(block: Block, places: int) -> Block:
+    pieces = (one._replace(start=places + one.start, end=places + one.end) for one in block.pieces)
+    return replace(block, pieces=tuple(pieces))
 
+
+def _blocks(text: str, write: Write, in_value: Write, has_number: bool = False, depth: int = 0) -> Iterator[Block]:
+    """The blocks of a line or branch.
+
+    write, in_value: writers of its texts, and of those in attributes
     has_number: whether `#` stands for a number
     """
     found = choices(text)
-    masked = "".join(_masked(text, [choice.span() for choice in found]))
-    start = 0
-    for cut in (*_ESCAPE.finditer(masked), None):
-        end = len(masked) if cut is None else cut.start()
-        for block in _of_one_text(masked[start:end]):
-            pieces = _with_numbers(block.pieces, masked[start:end]) if has_number else block.pieces
-            moved = (one._replace(start=place + start + one.start, end=place + start + one.end) for one in pieces)
-            yield replace(block, pieces=tuple(moved))
-        start = end if cut is None else cut.end()
+    if problem := _problem(text, [choice.span() for choice in found]):
+        yield Block((Piece("text", 0, len(text), text),), 1, write, left=problem)
+        return
+    run, quoted = list[Piece](), text.replace('\\"', ' "')
+    for piece in (*_pieces(text, [choice.span() for choice in found], has_number), None):
+        if piece is None or piece.text == _BOUNDARY:
+            yield from blocks_of(run, text, lambda _: 1, write)
+            run = []
+        else:
+            run.append(piece)
+        if piece is not None and piece.kind != "text" and text.startswith("<", piece.start):
+            for value in attribute_blocks(quoted, piece, 1):
+                own = in_value if text[value.start - 1] in "\"'" else value.write
+                inside = _blocks(text[value.start : value.end], own, own, depth=depth + 1)
+                yield from (_moved(block, value.start) for block in inside)
     for choice in found if depth < _DEEPEST else ():
         end = 0
         for first, last in sorted(choice.spans("branch")):
             if first >= end:  # the others are inside of this one
-                yield from _blocks(text[first + 1 : last - 1], place + first + 1, choice["kind"] != "select", depth + 1)
+                is_plural = choice["kind"] != "select"
+                branch = _blocks(text[first + 1 : last - 1], write, in_value, is_plural, depth + 1)
+                yield from (_moved(block, first + 1) for block in branch)
                 end = last
 
 
-def _masked(text: str, spans: list[tuple[int, int]]) -> Iterator[str]:
-    """The text, with a placeholder of the same length for each choice, which is code for the text around it."""
+def _problem(text: str, found: Sequence[Span]) -> str:
+    """Why a text with choices is not translated; empty if it can be. found: the choices that are understood"""
+    starts = [match.start() for match in _CHOICE.finditer(text)] if "{" in text else []
+    if starts and _QUOTED.search(text):
+        return "it has quoted braces beside a choice"
+    return "its choice is not complete" if any(not _is_inside(start, found) for start in starts) else ""
+
+
+def _pieces(text: str, choices_at: Sequence[Span], has_number: bool) -> Iterator[Piece]:
+    """Text, markup and code from left to right; what separates blocks is a mark with the text `_BOUNDARY`."""
+    special = [Piece("code", *span) for span in choices_at]
+    number = regex.finditer("(?<!&)#", text) if has_number else ()
+    for pieces in (
+        _tags(text),
+        (Piece("code", *one.span()) for one in ADDRESS.finditer(text)),
+        (Piece("code", *one.span()) for one in (*_KEPT.finditer(text), *number)),
+        (Piece("mark", *one.span(), _BOUNDARY) for one in _CUT.finditer(text)),
+    ):
+        taken = _apart((piece.start, piece.end) for piece in special)
+        special += [piece for piece in pieces if not _is_inside(piece.start, taken)]
     place = 0
-    for start, end in spans:
-        yield f"{text[place:start]}{{{'x' * (end - start - 2)}}}"
-        place = end
-    yield text[place:]
-
-
-def _of_one_text(text: str) -> list[Block]:
-    """The blocks of a text. With tags or entities, signs are written as entities, but for `&` if it has this itself."""
-    has_entities = _ENTITY.search(text) is not None
-    if has_entities or _TAG.search(text):
-        blocks = html_blocks(text, 0, len(text))
-        is_bare = "&" in text and not has_entities
-        return [replace(one, write=_with_ampersands(one.write)) for one in blocks] if is_bare else blocks
-    pieces = list(with_addresses(Piece("text", 0, len(text), text), text))
-    return blocks_of(pieces, text, lambda _: 1, writer(str))
-
-
-def _with_ampersands(write: Write) -> Write:
-    """A writer that writes `&` as it is."""
-
-    def written(parts: Sequence[Part]) -> list[str] | None:
-        texts = write(parts)
-        if texts is None:
-            return None
-        kinds = [kind for kind, _ in parts]
-        own = [text.replace("&amp;", "&") if kind == "text" else text for kind, text in zip(kinds, texts, strict=False)]
-        return own + texts[len(own) :]  # quotes that an attribute had not in the source
-
-    return written
-
-
-def _with_numbers(pieces: tuple[Piece, ...], text: str) -> Iterator[Piece]:
-    """The pieces, with each `#` as code."""
-    for piece in pieces:
-        source = text[piece.start : piece.end]
-        if piece.kind != "text" or piece.text != source:
+    for piece in sorted(special, key=lambda one: (one.start, -one.end)):
+        if piece.start >= place:  # the others are inside of code
+            yield from _texts(text, place, piece.start)
             yield piece
-            continue
-        start = piece.start
-        for part in regex.splititer("(#)", source):
-            if part:
-                yield Piece("code" if part == "#" else "text", start, start + len(part), "" if part == "#" else part)
-            start += len(part)
+            place = piece.end
+    yield from _texts(text, place, len(text))
+
+
+def _apart(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order, without those that begin inside of another one."""
+    found = list[Span]()
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not found or start >= found[-1][1]:
+            found.append((start, end))
+    return found
+
+
+def _is_inside(place: int, spans: Sequence[Span]) -> bool:
+    """Whether a place is in one of these spans, which are in order and apart from each other."""
+    index = bisect_right(spans, place, key=lambda span: span[0])
+    return index > 0 and place < spans[index - 1][1]
+
+
+def _tags(text: str) -> Iterator[Piece]:
+    """The tags and comments; an element of code is one piece."""
+    found = tags(text)
+    closed = {tag["name"].lower(): tag.start() for tag in found if tag["ends"]}  # where the last one of a name ends
+    opened: tuple[str, int] | None = None  # an element of code
+    for tag in found:
+        name, is_end = tag["name"].lower(), bool(tag["ends"])
+        if opened is not None:
+            if is_end and name == opened[0]:
+                yield Piece("code", opened[1], tag.end())
+                opened = None
+        elif name in _ALONE:
+            yield Piece("mark", *tag.span(), _BOUNDARY)
+        elif tag[0].endswith("/>") or name in MARKS:
+            yield Piece("mark", *tag.span())
+        elif (name in _CODE or _UNTRANSLATED.search(tag[0])) and not is_end and closed.get(name, -1) > tag.start():
+            opened = name, tag.start()
+        else:
+            yield Piece("close" if is_end else "open", *tag.span(), name)
+    end = 0
+    while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start) + 3) > 2:
+        yield Piece("mark", start, end)
+
+
+def _texts(text: str, start: int, end: int) -> Iterator[Piece]:
+    """A text without the white space at its ends, and this."""
+    if start < end and (parts := _PARTS.fullmatch(text, start, end)):
+        for first, last in (parts.span(number) for number in (1, 2, 3)):
+            if first < last:
+                shown = _ENTITY.sub(lambda entity: unescape(entity[0]), text[first:last])
+                yield Piece("text", first, last, regex.sub(r"""\\(["'])""", r"\1", shown))
+
+
+def _writers(line: str) -> tuple[Write, Write]:
+    """Writers of the texts of a line, and of those in attributes, with entities and escapes as the line has them.
+
+    `&` stays bare if it is so there.
+    """
+    entities = _ENTITY.findall(line)
+    table = {ord(character): entity for entity in entities if len(character := unescape(entity)) == 1}
+    if entities or tags(line):
+        table.setdefault(ord("<"), "&lt;")
+        if entities or "&" not in line:
+            table.setdefault(ord("&"), "&amp;")
+    table |= {ord(escape[1]): escape for escape in regex.findall(r"""\\["']""", line)}
+    in_value = {ord('"'): "&quot;", ord("'"): "&#39;", **table}
+    return partial(_written, table), partial(_written, in_value)
+
+
+def _written(table: Mapping[int, str], parts: Sequence[Part]) -> list[str]:
+    return [text.translate(table) if kind == "text" else text for kind, text in parts]

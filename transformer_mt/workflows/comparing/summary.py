@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import SCORES, flat_values
 from transformer_mt.config.runs import METRICS, MODEL, WEIGHTS
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.history import Record, metrics_of, points, read_history
 from transformer_mt.reporting.notes import note
 from transformer_mt.training.run_facts import PARENT, config_of_run, contents_of, starts_of
+from transformer_mt.workflows.tuning.halving import STOPPED
 
 State = Literal["finished", "stopped", "unfinished"]
 # Settings that are each run's own, or that do not change what it learns.
 _LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
     f"runtime.{key}" for key in ("threads", "prefetch", "tensorboard")
 }
-_STOPPED = "stopped:"  # begins the reason with which a search ends a trial
+_LARGEST = 1e300  # not a score
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Origin:
     corpus:     contents of its files, in their order
     tokenizers: their checksum
     parent:     checksum of the weights that it started from; empty without such
+    has_ended:  whether its training has ended before, and made a model
     """
 
     config: Config | None
@@ -69,6 +72,7 @@ class Origin:
     corpus: Sequence[str] | None
     tokenizers: str
     parent: str | None
+    has_ended: bool = False
 
     @classmethod
     def of(cls, folder: Path) -> Origin:
@@ -80,11 +84,16 @@ class Origin:
         if not starts:
             note(f"{folder}: no run.json that can be read: its corpus is unknown, so it is in no mean over seeds")
             return cls(config, settings, None, "", None)
-        corpus = tuple(content for _, content in contents_of(starts[-1]))
+        contents, listed = contents_of(starts[-1]), starts[-1].get("corpus")
+        corpus = tuple(content for _, content in contents) if contents or listed == [] else None
         parents = [str(start[PARENT]) for start in starts if PARENT in start]
         is_child = config is not None and config.training.start_from is not None
         parent = parents[-1] if parents else None if is_child else ""
-        return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent)
+        for unknown, what in ((corpus, "its corpus"), (parent, "the weights that it started from")):
+            if unknown is None:
+                note(f"{folder}: run.json does not say {what}, so it is in no mean over seeds")
+        has_ended = any("finished" in start for start in starts)
+        return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent, has_ended)
 
 
 def folder_of(given: Path) -> Path:
@@ -101,7 +110,7 @@ def summary_of(name: str, folder: Path, origin: Origin, keys: Sequence[str]) -> 
     loss, bleu = (points(best, "validation", key)[1] for key in ("loss", "bleu"))
     state, end = _state_of(records)
     scores = _scores_of(folder, origin)
-    if state == "unfinished" and end is not None and scores:
+    if state == "unfinished" and (end is not None or origin.has_ended) and scores:
         note(f"{folder}: trains on since its model was made, so the scores of that model are left out")
         scores = {}
     own = origin.settings
@@ -137,30 +146,40 @@ def _state_of(records: Sequence[Record]) -> tuple[State, Record | None]:
     place = places.get("finished")
     if place is None:
         return "unfinished", None
-    if any(places.get(event, -1) > place for event in ("started", "resumed", "step", "validation")):
+    if any(places.get(event, -1) > place for event in ("step", "validation")):
         return "unfinished", records[place]
-    return "stopped" if str(records[place].get("reason")).startswith(_STOPPED) else "finished", records[place]
+    return "stopped" if str(records[place].get("reason")).startswith(STOPPED) else "finished", records[place]
 
 
 def _seconds(record: Record) -> float:
-    value = record.get("seconds")
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
+    return _number(record.get("seconds")) or 0.0
 
 
 def _scores_of(folder: Path, origin: Origin) -> dict[str, dict[str, Any]]:
     """By test set the entry of scores.json that was made with the search of the config, or else the newest one."""
     file = folder / MODEL / SCORES
-    stored = read_scores(file)
+    try:
+        stored = read_scores(file)
+    except OSError as error:
+        note(str(from_os_error(error, "reading the scores", file)))
+        stored = {}
     if is_damaged(file, stored):
         note(f"{file} is damaged: its scores are left out")
-    own = None if origin.config is None else origin.config.decoding.model_dump(mode="json")
+    own = None if origin.config is None else origin.config.decoding
     found = {}
     for test_set, entry in stored.items():
         entries = [_checked(one) for one in entries_of(entry)]
-        as_configured = [one for one in entries if one.get("decoding") == own and one.get("weights") is None]
+        as_configured = [one for one in entries if _search_of(one) == own and one.get("weights") is None]
         if entries:
             found[test_set] = (as_configured or entries)[0]
     return found
+
+
+def _search_of(entry: Mapping[str, Any]) -> DecodingConfig | None:
+    """How the translations were searched; keys that an older version did not have get their defaults."""
+    with suppress(ValueError):
+        return DecodingConfig.model_validate(entry.get("decoding"))
+    return None
 
 
 def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,5 +187,10 @@ def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in entry.items() if key not in MEASURES}
     signatures = kept.get("signatures")
     kept["signatures"] = signatures if isinstance(signatures, dict) else {}
-    numbers = {key: entry.get(key) for key in MEASURES}
-    return kept | {key: value for key, value in numbers.items() if isinstance(value, (int, float))}
+    return kept | {key: entry[key] for key in MEASURES if _number(entry.get(key)) is not None}
+
+
+def _number(value: Any) -> float | None:
+    """The value, if it is a number of usual size."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number and abs(value) < _LARGEST else None

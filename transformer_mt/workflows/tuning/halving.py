@@ -14,6 +14,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.workflows.tuning.study import Measure, Trial
 
 REDUCTION = 3  # one of so many trials goes on after each rung
+STOPPED = "stopped:"  # begins the reason of a trial that is behind
 RUNGS = 2  # the first rung is at 1/REDUCTION**RUNGS of a whole trial, if that has so many validations
 
 
@@ -43,4 +44,4 @@ def why_stopped(trials: Sequence[Trial], validation: int, first: int, measure: M
     best = sorted(scores, reverse=measure == "bleu")[: max(1, len(scores) // REDUCTION)]
     if scores[-1] in best:
         return ""
-    return f"stopped: not among the best {len(best)} of {len(scores)} after validation {validation}"
+    return f"{STOPPED} not among the best {len(best)} of {len(scores)} after validation {validation}"

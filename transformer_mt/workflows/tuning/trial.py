@@ -17,10 +17,10 @@ from transformer_mt.errors import MachineError, TmtError
 from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.training.run_directory import RunDirectory
-from transformer_mt.training.run_facts import facts_of
+from transformer_mt.training.run_facts import PARENT, facts_of
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.batches import batches_of
-from transformer_mt.workflows.parents import parent_of
+from transformer_mt.workflows.parents import checksum_of_parent, parent_of
 from transformer_mt.workflows.prepare import prepare_with
 from transformer_mt.workflows.starting import require_trainable
 from transformer_mt.workflows.train import TrainingJob
@@ -43,6 +43,11 @@ class Bench:
     @cached_property
     def parent(self) -> Parent | None:
         return parent_of(self.config, self.folder)
+
+    @cached_property
+    def started_from(self) -> dict[str, str]:
+        """What a run records of the weights that it starts from."""
+        return {} if self.parent is None else {PARENT: checksum_of_parent(self.config)}
 
     def place(self, trial: Trial) -> Path:
         return self.folder / TRIALS / f"{trial.number:04}"
@@ -73,7 +78,7 @@ class Bench:
         require_trainable(config)
         prepared, run = self.prepared(config), RunDirectory(self.place(trial))
         try:
-            run.open(config, facts_of(**prepared.identity()))
+            run.open(config, {**facts_of(**prepared.identity()), **self.started_from})
             events = Events.of(config, run.folder, prints=False)
             with closing(events):
                 job = TrainingJob(config, prepared, run, self.machine, events, self.parent)
