@@ -23,6 +23,8 @@ from transformer_mt.text.copies import choices, copied, name_of_choice
         ),
         ("%{a} ${b} ${{ c }} %%s %ld %(n)s {{{d}}}", ["%{a}", "${b}", "${{ c }}", "%%s", "%ld", "%(n)s", "{{{d}}}"]),
         ("50 % der, 100%ig, 10%-s, 20%-i, 10%d'or, 5%x, a %, {", []),
+        ("%d개의 파일, %s님이 %1$s은 %@様 %d件", ["%d", "%s", "%1$s", "%@", "%d"]),
+        ("%dabc, %sей, 50%der", []),
         ("$%d, $%.2f, file_0%d.png, v1%s", ["%d", "%.2f", "%d", "%s"]),
         ("{ name } { $n } {} { } { a, b } { % }", ["{ name }", "{ $n }", "{}"]),
         ("{m} {d, date, short} {n, number}", ["{m}", "{d, date, short}", "{n, number}"]),

@@ -48,6 +48,8 @@ LINES = [
     ("Hallo %1$,d von %n und %#@cats@", "HALLO %1$,d VON %n UND %#@cats@"),
     ("%,.2f Euro am %1$tY und %hd", "%,.2f EURO AM %1$tY UND %hd"),
     ("Hallo $t(common.cat) im $NAME$ mit %1", "HALLO $t(common.cat) IM $NAME$ MIT %1"),
+    ("%n개의 Hund %1$,d개 %1은 %s님이", "%n개의 HUND %1$,d개 %1은 %s님이"),
+    (r"neu\\\nHund", r"NEU\\\nHUND"),
     (r"Hallo \u00a0 im Haus", r"HALLO \u00a0 IM HAUS"),
     ("{{ x | join('\\n') }} im Haus", "{{ x | join('\\n') }} IM HAUS"),
     (r"Sag \"hallo\" im", r"SAG \"HALLO\" IM"),

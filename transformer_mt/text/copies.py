@@ -28,12 +28,14 @@ _CHOICE = (
     rf"\{{\s*(?P<name>[\w.]+)\s*,\s*(?P<kind>plural|selectordinal|select)\s*,{_GAP}(?:offset:\s*\d+{_GAP})?"
     rf"(?:(?P<key>=?-?[\w.]+)\s*(?P<branch>\{{(?:[^{{}}]++|(?&branch))*+\}}?){_GAP}){{0,99}}+(?P<end>\}})?"
 )
+# What follows the letter of a placeholder: in %d개 and %s様 the next word begins without a space.
+AT_END = rf"(?![[\p{{L}}\p{{N}}]--[\p{{sc=Hangul}}{SPACELESS}]])"
 _FORMATTED = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,300})?\}"
 _PLACEHOLDER = (
     # with signs that touch it: ${x}
     rf"[{{$%]{{0,3}}?(?:{TEMPLATE}|{_FORMATTED}|\{{(?:[^{{}}\s]*| \$?[\w.-]+ )\}})\}}{{0,3}}"
-    r"|(?<!\d)%{1,3}?(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@](?![\p{L}\p{N}]))"
-    r"|(?<=\d)%[sd](?![\p{L}\p{N}'’])"  # not of a text such as: 10%-s, 5%d'or
+    rf"|(?<!\d)%{{1,3}}?(?:\([\w.]+\)[sdfr]|(?:\d+\$)?[-+0]?\d*(?:\.\d+)?(?:ll?|z)?[sdifuxcr@]{AT_END})"
+    rf"|(?<=\d)%[sd]{AT_END}(?!['’])"  # not of a text such as: 10%-s, 5%d'or
 )
 _EMAIL = r"(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
 

@@ -10,7 +10,7 @@ from html import unescape
 
 import regex
 
-from transformer_mt.text.copies import choices
+from transformer_mt.text.copies import AT_END, choices
 from transformer_mt.text.documents.base import (
     ADDRESS,
     CODE,
@@ -28,14 +28,13 @@ from transformer_mt.text.entities import tags
 # Placeholders and escapes that are too doubtful in other texts, and paths, which may have \n and \t inside.
 _KEPT = regex.compile(
     r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0,(]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh?|ll?|[jztLqv])?"
-    r"(?:[tT][a-zA-Z]|[diouxXeEfFgGaAcCsSpnb@%])(?![\p{L}\p{N}])"
-    r"|%#@\w+@|(?<![\p{N}%])%L?\d{1,2}(?![\p{L}\p{N}])|\$t\([^()]*\)|\$\w+\$|@:[\w.]+|\\u[0-9a-fA-F]{4}"
+    rf"(?:[tT][a-zA-Z]|[diouxXeEfFgGaAcCsSpnb@%]){AT_END}"
+    rf"|%#@\w+@|(?<![\p{{N}}%])%L?\d{{1,2}}{AT_END}|\$t\([^()]*\)|\$\w+\$|@:[\w.]+|\\u[0-9a-fA-F]{{4}}"
     r"|(?<![\p{L}\p{N}])[A-Za-z]:\\(?:[a-z][a-z0-9_.-]++(?![\\\p{L}])|[^\s\\]+\\\S*)|\\\\[\w.$-]+\\\S*",
     regex.V1,
 )
-_CUT = regex.compile(
-    r"(?<!\\)(?:\\\\)*+\K(?:\\[nrt])+|\t+|<!\[CDATA\[|\]\]>"
-)  # the texts on both sides are translated alone
+# The texts on both sides are translated alone.
+_CUT = regex.compile(r"(?<!\\)(?:\\\\)*+\K(?:\\[nrt])+|\t+|<!\[CDATA\[|\]\]>")
 _ENTITY = regex.compile(r"&#?\w+;")
 _BLANK = r"(?:\s|&(?:nbsp|#160|#xA0);)*"
 _PARTS = regex.compile(rf"(?is)({_BLANK}+)(.*?)({_BLANK}+)")

@@ -12,7 +12,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import SCORES, flat_values
 from transformer_mt.config.runs import METRICS, MODEL, WEIGHTS
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.history import Record, metrics_of, points, read_history
@@ -161,7 +161,7 @@ def _scores_of(folder: Path, origin: Origin) -> dict[str, dict[str, Any]]:
     try:
         stored = read_scores(file)
     except OSError as error:
-        note(str(from_os_error(error, "reading the scores", file)))
+        note(f"{file} cannot be read, so its scores are left out: {error.strerror}")
         stored = {}
     if is_damaged(file, stored):
         note(f"{file} is damaged: its scores are left out")
