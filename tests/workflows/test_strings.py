@@ -31,6 +31,8 @@ LINES = [
     ("{n, plural, one {# Datei} other {# neue <b>Mail</b>}}", "{n, plural, one {# DATEI} other {# NEUE <b>MAIL</b>}}"),
     ("R&D im <i>Haus</i>", "R&D IM <i>HAUS</i>"),
     ('<a title="r&d im">im</a> <i>Haus</i>', '<a title="R&D IM">IM</a> <i>HAUS</i>'),
+    ("<a title=\"neu l'im\">im</a> <b>l'im</b>", "<a title=\"NEU L'IM\">IM</a> <b>L'IM</b>"),
+    ('<a title="neu &quot;im">im</a>', '<a title="NEU &quot;IM">IM</a>'),
     ("<a title=neu>im</a> <i>Haus</i>", '<a title="NEU">IM</a> <i>HAUS</i>'),
     # tags of translation memories and programs, escapes in attributes
     ("Der <0>Hund</0> im <1>Haus</1>", "DER <0>HUND</0> IM <1>HAUS</1>"),

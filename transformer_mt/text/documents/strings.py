@@ -19,7 +19,6 @@ from transformer_mt.text.documents.base import (
     Format,
     Part,
     Piece,
-    Write,
     blocks_of,
 )
 from transformer_mt.text.documents.html import MARKS, attribute_blocks
@@ -46,6 +45,7 @@ _CODE = CODE | {"pre", "script", "style", "ph", "bpt", "ept", "it", "ut"}
 _ALONE = {"br", "hr", "p", "div", "li", "ul", "ol", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "td", "th"} | {
     *("blockquote", "body", "center", "html", "option", "section", "title", "h1", "h2", "h3", "h4", "h5", "h6")
 }
+_QUOTES = {'"': {ord('"'): "&quot;"}, "'": {ord("'"): "&#39;"}}  # how an attribute has its own quotes in its value
 _DEEPEST = 10  # choices inside each other: only broken strings have more, and stay as they are there
 Span = tuple[int, int]
 
@@ -60,7 +60,7 @@ class Strings(Format):
         ends = [*(match.span() for match in LINE_END.finditer(text)), (len(text), len(text))]
         for number, (end, following) in enumerate(ends, start=1):
             if line := text[start:end]:
-                found += (_moved(replace(one, line=number), start) for one in _blocks(line, *_writers(line)))
+                found += (_moved(replace(one, line=number), start) for one in _blocks(line, _signs_of(line)))
             start = following
         return sorted(found, key=lambda block: block.start)
 
@@ -70,13 +70,13 @@ def _moved(block: Block, places: int) -> Block:
     return replace(block, pieces=tuple(pieces))
 
 
-def _blocks(text: str, write: Write, in_value: Write, has_number: bool = False, depth: int = 0) -> Iterator[Block]:
-    """The blocks of a line or branch.
+def _blocks(text: str, signs: Mapping[int, str], has_number: bool = False, depth: int = 0) -> Iterator[Block]:
+    """The blocks of a line, a branch or the value of an attribute.
 
-    write, in_value: writers of its texts, and of those in attributes
+    signs:      how characters are written, by their numbers
     has_number: whether `#` stands for a number
     """
-    found = choices(text)
+    found, write = choices(text), partial(_written, signs)
     if problem := _problem(text, [choice.span() for choice in found]):
         yield Block((Piece("text", 0, len(text), text),), 1, write, left=problem)
         return
@@ -89,15 +89,16 @@ def _blocks(text: str, write: Write, in_value: Write, has_number: bool = False, 
             run.append(piece)
         if piece is not None and piece.kind != "text" and text.startswith("<", piece.start):
             for value in attribute_blocks(quoted, piece, 1):
-                own = in_value if text[value.start - 1] in "\"'" else value.write
-                inside = _blocks(text[value.start : value.end], own, own, depth=depth + 1)
+                if (quote := _QUOTES.get(text[value.start - 1])) is None:
+                    yield value
+                    continue
+                inside = _blocks(text[value.start : value.end], {**quote, **signs}, depth=depth + 1)
                 yield from (_moved(block, value.start) for block in inside)
     for choice in found if depth < _DEEPEST else ():
         end = 0
         for first, last in sorted(choice.spans("branch")):
             if first >= end:  # the others are inside of this one
-                is_plural = choice["kind"] != "select"
-                branch = _blocks(text[first + 1 : last - 1], write, in_value, is_plural, depth + 1)
+                branch = _blocks(text[first + 1 : last - 1], signs, choice["kind"] != "select", depth + 1)
                 yield from (_moved(block, first + 1) for block in branch)
                 end = last
 
@@ -179,21 +180,16 @@ def _texts(text: str, start: int, end: int) -> Iterator[Piece]:
                 yield Piece("text", first, last, regex.sub(r"""\\(["'])""", r"\1", shown))
 
 
-def _writers(line: str) -> tuple[Write, Write]:
-    """Writers of the texts of a line, and of those in attributes, with entities and escapes as the line has them.
-
-    `&` stays bare if it is so there.
-    """
-    entities = _ENTITY.findall(line)
-    table = {ord(character): entity for entity in entities if len(character := unescape(entity)) == 1}
+def _signs_of(line: str) -> dict[int, str]:
+    """How characters are written in a line: with the entities and escapes that it has itself; `&` may be bare there."""
+    entities = [entity for entity in _ENTITY.findall(line) if unescape(entity) != entity]
+    signs = {ord(character): entity for entity in entities if len(character := unescape(entity)) == 1}
     if entities or tags(line):
-        table.setdefault(ord("<"), "&lt;")
+        signs.setdefault(ord("<"), "&lt;")
         if entities or "&" not in line:
-            table.setdefault(ord("&"), "&amp;")
-    table |= {ord(escape[1]): escape for escape in regex.findall(r"""\\["']""", line)}
-    in_value = {ord('"'): "&quot;", ord("'"): "&#39;", **table}
-    return partial(_written, table), partial(_written, in_value)
+            signs.setdefault(ord("&"), "&amp;")
+    return signs | {ord(escape[1]): escape for escape in regex.findall(r"""\\["']""", line)}
 
 
-def _written(table: Mapping[int, str], parts: Sequence[Part]) -> list[str]:
-    return [text.translate(table) if kind == "text" else text for kind, text in parts]
+def _written(signs: Mapping[int, str], parts: Sequence[Part]) -> list[str]:
+    return [text.translate(signs) if kind == "text" else text for kind, text in parts]
