@@ -15,10 +15,10 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 # recorded; drawn by draw_architecture.py; drawn in the tutorial; taken by draw_screens.py;
-# drawn by draw_trials.py; drawn by draw_streams.py
+# drawn by draw_trials.py; drawn by the commands of docs/comparing.md; drawn by draw_streams.py
 NOT_DRAWN = re.compile(
     r"terminal\.svg|(training|translating)-path-(light|dark)\.svg|tutorial(-dark)?\.svg|serve-[a-z]+(-dark)?\.png"
-    r"|trials(-dark)?\.svg|(span-blocks|cuda-graph)(-dark)?\.svg"
+    r"|trials(-dark)?\.svg|seeds(-dark)?\.svg|(span-blocks|cuda-graph)(-dark)?\.svg"
 )
 RECORD = "import sys; print(*sys.argv[1:], sep='\\t', file=open('commands.tsv', 'a', encoding='utf-8'))"
 
