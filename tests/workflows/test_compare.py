@@ -196,7 +196,7 @@ def test_a_finished_run_that_trains_on_is_not_finished(make, capsys):
     found = compare_runs()
     run = found.runs[0]
     assert (run.state, run.seconds, run.loss, run.scores, found.groups) == ("unfinished", 110.0, 1.0, {}, [])
-    assert "runs/a: trains on since its model was made" in capsys.readouterr().err
+    assert "runs/a: goes on after the training that made its model" in capsys.readouterr().err
     _write(folder, {"event": "finished", "step": 200, "seconds": 111.0})
     assert (compare_runs().runs[0].state, compare_runs().runs[0].scores["test"]["bleu"]) == ("finished", 10.0)
 
@@ -377,3 +377,24 @@ def test_the_command(make, monkeypatch, capsys):
     code, out, error = tmt("runs/none")
     assert (code, out) == (2, "")
     assert "no such run folder" in error
+
+
+def test_a_run_that_was_started_again_with_more_epochs_and_killed_is_unfinished(make):
+    """It has no new record yet; its model is that of the settings before."""
+    folder = make("a", scores=_scores(10.0))
+    (first,) = json.loads((folder / "run.json").read_text())
+    first["finished"] = {"step": 100}
+    for more, state in (({}, "finished"), ({"training": {"max_epochs": 2}}, "unfinished")):
+        again = {"corpus": CORPUS, "config": {**first["config"], **more}}
+        (folder / "run.json").write_text(json.dumps([first, again]))
+        assert compare_runs().runs[0].state == state
+
+
+def test_a_finished_run_without_records(make, capsys):
+    folder = make("a", scores=_scores(10.0))
+    (first,) = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps([{**first, "finished": {"step": 100}}]))
+    (folder / "metrics.jsonl").write_text("")
+    (run,) = compare_runs().runs
+    assert (run.state, run.loss, run.scores["test"]["bleu"]) == ("finished", None, 10.0)
+    assert "metrics.jsonl: no records" in capsys.readouterr().err

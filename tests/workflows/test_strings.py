@@ -24,6 +24,12 @@ LINES = [
     (r"Name:\tAlter\r\n", r"NAME:\tALTER\r\n"),
     (r"Datei C:\new ist neu", r"DATEI C:\new IST NEU"),
     (r"Ordner C:\Users\Neu\test.txt und \\server\neu ist", r"ORDNER C:\Users\Neu\test.txt UND \\server\neu IST"),
+    (r"<b>C:\Users\x</b> im Haus", r"<b>C:\Users\x</b> IM HAUS"),
+    (r"Neu:\nhttps://a.example/Ab\nHaus", r"NEU:\nhttps://a.example/Ab\nHAUS"),
+    (r"Neu:\nC:\Users\x", r"NEU:\nC:\Users\x"),
+    (r'<a title=\"im &quot;Haus&quot;\">neu</a>', r'<a title=\"IM &quot;HAUS&quot;\">NEU</a>'),
+    ("Neu <Icon/> im <Foo /> Haus", "NEU <Icon/> IM <Foo /> HAUS"),
+    ('{n, plural, other {<a title="# im">neu</a>}}', '{n, plural, other {<a title="# IM">NEU</a>}}'),
     (r"Plan B:\nDatei öffnen", r"PLAN B:\nDATEI ÖFFNEN"),
     (r"kein \\n Umbruch", r"KEIN \\N UMBRUCH"),
     ("R&D und a < b", "R&D UND A < B"),
@@ -106,6 +112,14 @@ def _frame(line: str) -> tuple[Counter[str], list[list[str]], int]:
 
 
 STRINGS = [_string(random.Random(seed)) for seed in range(300)]
+
+
+@pytest.mark.parametrize(
+    "line", [r"im {} C:\Users\x\neu를", r"im (C:\Temp\y)를 neu", r"im C:\Users\x.", r"im C:\사용자\문서 neu"]
+)
+def test_a_path_ends_where_the_next_word_begins(line: str) -> None:
+    result = translate_document(line, Fake(louder, True), "strings").text  # type: ignore[arg-type]
+    assert result == line.replace("im", "IM").replace("neu", "NEU").replace(r"\NEU", r"\neu")
 
 
 @pytest.mark.parametrize(("line", "result"), LINES)

@@ -56,6 +56,8 @@ def tags(text: str) -> list[re.Match[str]]:
 
 def _stands_alone(name: str, rest: str) -> bool:
     """Whether a name between angle brackets is a tag though it is not closed. rest: what follows the name"""
+    if rest.endswith("/"):
+        return True
     is_clear = len(name) > 1 or name.isdigit() or _ATTRIBUTE.match(rest) is not None
     return is_clear and _KNOWN.fullmatch(name) is not None
 

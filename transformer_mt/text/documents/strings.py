@@ -25,11 +25,16 @@ from transformer_mt.text.documents.html import MARKS, attribute_blocks
 from transformer_mt.text.entities import tags
 
 # Placeholders and escapes that are too doubtful in other texts, and paths, which may have \n and \t inside.
+_NOT_IN_PATH = r"\s\\<>:\"|?*()\[\]{}"
+# A path ends where the next word begins without a space, as in C:\Users\x를, and before the full stop of a sentence.
+_LAST = rf"(?:[^\x00-\x7f\s]++|[[!-~]--[{_NOT_IN_PATH}]]*(?<![.,;!]))"
+_PATH = rf"(?:[^{_NOT_IN_PATH}]++\\)++{_LAST}"
 _KEPT = regex.compile(
     r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0,(]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh?|ll?|[jztLqv])?"
     rf"(?:[tT][a-zA-Z]|[diouxXeEfFgGaAcCsSpnb@%]){AT_END}"
     rf"|%#@\w+@|(?<![\p{{N}}%])%L?\d{{1,2}}{AT_END}|\$t\([^()]*\)|\$\w+\$|@:[\w.]+|\\u[0-9a-fA-F]{{4}}"
-    r"|(?<![\p{L}\p{N}])[A-Za-z]:\\(?:[a-z][a-z0-9_.-]++(?![\\\p{L}])|[^\s\\]+\\\S*)|\\\\[\w.$-]+\\\S*",
+    rf"|(?:(?<![\p{{L}}\p{{N}}])|(?<=\\[nrt]))[A-Za-z]:\\(?:{_PATH}|[a-z][a-z0-9_.-]+(?<!\.)(?!\\){AT_END})"
+    rf"|\\\\[\w.$-]+\\(?:{_PATH}|{_LAST})",
     regex.V1,
 )
 # The texts on both sides are translated alone.
@@ -92,13 +97,13 @@ def _blocks(text: str, signs: Mapping[int, str], has_number: bool = False, depth
                 if (quote := _QUOTES.get(text[value.start - 1])) is None:
                     yield value
                     continue
-                inside = _blocks(text[value.start : value.end], {**quote, **signs}, depth=depth + 1)
+                inside = _blocks(text[value.start : value.end], {**signs, **quote}, has_number, depth + 1)
                 yield from (_moved(block, value.start) for block in inside)
     for choice in found if depth < _DEEPEST else ():
         end = 0
         for first, last in sorted(choice.spans("branch")):
             if first >= end:  # the others are inside of this one
-                branch = _blocks(text[first + 1 : last - 1], signs, choice["kind"] != "select", depth + 1)
+                branch = _blocks(text[first + 1 : last - 1], signs, has_number or choice["kind"] != "select", depth + 1)
                 yield from (_moved(block, first + 1) for block in branch)
                 end = last
 
@@ -117,7 +122,7 @@ def _pieces(text: str, choices_at: Sequence[Span], has_number: bool) -> Iterator
     number = regex.finditer("(?<!&)#", text) if has_number else ()
     for pieces in (
         _tags(text),
-        (Piece("code", *one.span()) for one in ADDRESS.finditer(text)),
+        (Piece("code", *one.span()) for one in ADDRESS.finditer(_CUT.sub(lambda cut: " " * len(cut[0]), text))),
         (Piece("code", *one.span()) for one in (*_KEPT.finditer(text), *number)),
         (Piece("mark", *one.span(), _BOUNDARY) for one in _CUT.finditer(text)),
     ):

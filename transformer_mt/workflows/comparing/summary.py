@@ -17,7 +17,7 @@ from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.history import Record, metrics_of, points, read_history
 from transformer_mt.reporting.notes import note
-from transformer_mt.training.run_facts import PARENT, config_of_run, contents_of, starts_of
+from transformer_mt.training.run_facts import PARENT, SETTINGS, config_of_run, contents_of, starts_of
 from transformer_mt.workflows.tuning.halving import STOPPED
 
 State = Literal["finished", "stopped", "unfinished"]
@@ -65,6 +65,7 @@ class Origin:
     tokenizers: their checksum
     parent:     checksum of the weights that it started from; empty without such
     has_ended:  whether its training has ended before, and made a model
+    goes_on:    whether it was started again after that, with other settings, and has not ended
     """
 
     config: Config | None
@@ -73,6 +74,7 @@ class Origin:
     tokenizers: str
     parent: str | None
     has_ended: bool = False
+    goes_on: bool = False
 
     @classmethod
     def of(cls, folder: Path) -> Origin:
@@ -92,8 +94,9 @@ class Origin:
         for unknown, what in ((corpus, "its corpus"), (parent, "the weights that it started from")):
             if unknown is None:
                 note(f"{folder}: run.json does not say {what}, so it is in no mean over seeds")
-        has_ended = any("finished" in start for start in starts)
-        return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent, has_ended)
+        ended = [start for start in starts if "finished" in start]
+        goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
+        return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent, bool(ended), goes_on)
 
 
 def folder_of(given: Path) -> Path:
@@ -109,9 +112,13 @@ def summary_of(name: str, folder: Path, origin: Origin, keys: Sequence[str]) -> 
     best = [one for one in validations if one.get("best")][-1:] or validations[-1:]
     loss, bleu = (points(best, "validation", key)[1] for key in ("loss", "bleu"))
     state, end = _state_of(records)
+    if not records:
+        note(f"{folder / METRICS}: no records, so nothing is known of its validations")
+        state = "finished" if origin.has_ended else "unfinished"
+    state = "unfinished" if origin.goes_on else state
     scores = _scores_of(folder, origin)
     if state == "unfinished" and (end is not None or origin.has_ended) and scores:
-        note(f"{folder}: trains on since its model was made, so the scores of that model are left out")
+        note(f"{folder}: goes on after the training that made its model, so the scores of that model are left out")
         scores = {}
     own = origin.settings
     return RunSummary(
@@ -162,7 +169,7 @@ def _scores_of(folder: Path, origin: Origin) -> dict[str, dict[str, Any]]:
         stored = read_scores(file)
     except OSError as error:
         note(f"{file} cannot be read, so its scores are left out: {error.strerror}")
-        stored = {}
+        return {}
     if is_damaged(file, stored):
         note(f"{file} is damaged: its scores are left out")
     own = None if origin.config is None else origin.config.decoding
