@@ -45,6 +45,7 @@ LINES = [
     ('Neu <x id="1"/> von <g id="2">mir</g>', 'NEU <x id="1"/> VON <g id="2">MIR</g>'),
     ("Hallo <Link>mein</Link> Haus", "HALLO <Link>MEIN</Link> HAUS"),
     ('Hallo <ph name="U">Hans</ph> im', 'HALLO <ph name="U">Hans</ph> IM'),
+    ("im </code> neu <code>a b</code> im", "IM </code> NEU <code>a b</code> IM"),
     ("Hallo <code>a b</code> und <code>im", "HALLO <code>a b</code> UND <code>IM"),
     ('Hallo <b translate="no">Hans</b> im', 'HALLO <b translate="no">Hans</b> IM'),
     (r'<a href="C:\temp\new" title="Ein Hund.\nNeu">im</a>', r'<a href="C:\temp\new" title="EIN HUND.\nNEU">IM</a>'),
@@ -144,6 +145,13 @@ def test_a_choice_that_is_not_understood_is_left_and_named(line: str, why: str) 
     assert result.notes == ((2, f"left as it is, because {why}"),)
 
 
+def test_choices_that_are_too_deep_are_left_and_named() -> None:
+    line = "{n, plural, other {im " * 12 + "}}" * 12
+    result = translate_document(line, Fake(louder, True), "strings")  # type: ignore[arg-type]
+    assert result.text.count("IM") == 10
+    assert result.notes == ((1, "left as it is, because it is in too many other choices"),)
+
+
 def test_a_branch_that_is_not_understood_leaves_the_others() -> None:
     result = translate_document("{g, select, a {im {n, plural, a b}} b {im}}", Fake(louder, True), "strings")  # type: ignore[arg-type]
     assert result.text == "{g, select, a {im {n, plural, a b}} b {IM}}"
@@ -181,6 +189,9 @@ def test_tags_move_with_their_words() -> None:
         "{n, plural, one {" * 3_000 + "Datei" + "}}" * 3_000,
         "{n, plural, other {neue Datei}} " * 10_000,
         "{" * 50_000,
+        "neu" + " " * 50_000 + "im",
+        "neu" + "&nbsp;" * 20_000 + "im",
+        "neu" + "&nbsp;" * 20_000,
         "<b>neu " * 10_000,
         r"neu\n" * 20_000,
         "{n, plural, other {" + "# neu " * 20_000 + "}}",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 from unicodedata import east_asian_width
@@ -29,6 +29,7 @@ Kind = Literal["text", "code", "mark", "open", "close"]
 Part = tuple[str, str]  # the kind of a piece, and text
 Write = Callable[[Sequence[Part]], "list[str] | None"]
 ADDRESS = copied(in_markup=True)
+BOUNDARY = "\0"  # text of a mark that separates blocks
 DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
 LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
@@ -120,6 +121,18 @@ class Format(ABC):
 def writer(escape: Callable[[str], str]) -> Write:
     """A writer that escapes the text of every part."""
     return lambda parts: [escape(text) if kind == "text" else text for kind, text in parts]
+
+
+def runs_of(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """The pieces between marks that separate blocks."""
+    run = list[Piece]()
+    for piece in pieces:
+        if piece.text == BOUNDARY:
+            yield run
+            run = []
+        else:
+            run.append(piece)
+    yield run
 
 
 def blocks_of(pieces: Sequence[Piece], document: str, line: Callable[[int], int], write: Write) -> list[Block]:

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 
 from transformer_mt.text.copies import TEMPLATE
 from transformer_mt.text.documents.base import (
+    BOUNDARY,
     CODE,
     DEEPEST,
     INLINE,
@@ -23,6 +24,7 @@ from transformer_mt.text.documents.base import (
     blocks_of,
     columns,
     line_numbers,
+    runs_of,
     with_addresses,
     writer,
 )
@@ -70,16 +72,11 @@ class Html(Format):
 
 def html_blocks(text: str, start: int, end: int) -> list[Block]:
     """The blocks of a part of a document, in the order of their first characters."""
-    blocks: list[Block] = []
-    line = line_numbers(text)
-    run: list[Piece] = []
-    for piece in (*_pieces(text, start, end), None):
-        if piece is None or piece.text == _BOUNDARY:
-            blocks += [_wrapped(block, text) for block in blocks_of(run, text, line, writer(_escaped))]
-            run = []
-        else:
-            run.append(piece)
-        if piece is not None and piece.kind != "text":
+    line, pieces = line_numbers(text), list(_pieces(text, start, end))
+    found = (block for run in runs_of(pieces) for block in blocks_of(run, text, line, writer(_escaped)))
+    blocks = [_wrapped(block, text) for block in found]
+    for piece in pieces:
+        if piece.kind != "text":
             blocks += attribute_blocks(text, piece, line(piece.start))
     return sorted(blocks, key=lambda block: block.start)
 
@@ -93,15 +90,8 @@ def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
 
     Nothing if the element must not be translated.
     """
-    source = _without_templates(text[tag.start : tag.end])
-    head = _TAG.match(source)
-    if head is None or head[1]:
-        return
-    end = _TAG_END.match(source, head.end())
-    found = list(_ATTRIBUTE.finditer(source, head.end(), len(source) if end is None else end.end()))
-    if any(_is_kept(match[1], (match[2] or "").strip("\"'")) for match in found):
-        return
-    for match in found:
+    found = _attributes(text[tag.start : tag.end])
+    for match in () if _keep(found) else found:
         if match[1].lower() in _READ and match[2]:
             quoted = match[2][0] in "'\""
             value = Piece("text", tag.start + match.start(2) + quoted, tag.start + match.end(2) - quoted)
@@ -110,6 +100,25 @@ def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
                     yield block
                 elif (block.start, block.end) == (value.start, value.end):
                     yield replace(block, write=_in_quotes)
+
+
+def _attributes(element: str) -> list[re.Match[str]]:
+    """Names and values of the attributes of a start tag, or of that of an element; empty if there is none."""
+    source = _without_templates(element)
+    head = _TAG.match(source)
+    if head is None or head[1]:
+        return []
+    end = _TAG_END.match(source, head.end())
+    return list(_ATTRIBUTE.finditer(source, head.end(), len(source) if end is None else end.end()))
+
+
+def _keep(attributes: Sequence[re.Match[str]]) -> bool:
+    return any(_is_kept(match[1], (match[2] or "").strip("\"'")) for match in attributes)
+
+
+def is_untranslated(tag: str) -> bool:
+    """Whether a start tag says that its element must not be translated."""
+    return _keep(_attributes(tag))
 
 
 def _in_quotes(parts: Sequence[Part]) -> list[str]:
@@ -129,15 +138,12 @@ def _without_templates(text: str) -> str:
     return _TEMPLATE.sub(lambda match: "x" * len(match[0]), text)
 
 
-_BOUNDARY = "\0"  # text of a piece that separates blocks
-
-
 def _pieces(text: str, start: int, end: int) -> Iterator[Piece]:
-    """Text, tags and marks; what separates blocks is a mark with the text `_BOUNDARY`."""
+    """Text, tags and marks; what separates blocks is a mark with the text `BOUNDARY`."""
     events = deque(_Scanner(_without_templates(text[start:end])).events)
     while events:
         kind, tag, first, last = events.popleft()
-        piece = Piece("mark", start + first, start + last, _BOUNDARY)
+        piece = Piece("mark", start + first, start + last, BOUNDARY)
         if kind == "text":
             yield from _texts(piece._replace(kind="text", text=""), text)
         elif kind == "other":
@@ -193,7 +199,7 @@ def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], st
         elif kind == "close" and name in within:
             del within[len(within) - 1 - within[::-1].index(name) :]
     inside = tag in CODE or tag in INLINE or tag in MARKS
-    yield piece._replace(kind="code" if inside else "mark", end=start + last, text="" if inside else _BOUNDARY)
+    yield piece._replace(kind="code" if inside else "mark", end=start + last, text="" if inside else BOUNDARY)
 
 
 def _ended_by(name: str, within: Sequence[str]) -> int | None:

@@ -13,6 +13,7 @@ import regex
 from transformer_mt.text.copies import AT_END, choices
 from transformer_mt.text.documents.base import (
     ADDRESS,
+    BOUNDARY,
     CODE,
     LINE_END,
     Block,
@@ -20,8 +21,9 @@ from transformer_mt.text.documents.base import (
     Part,
     Piece,
     blocks_of,
+    runs_of,
 )
-from transformer_mt.text.documents.html import MARKS, attribute_blocks
+from transformer_mt.text.documents.html import MARKS, attribute_blocks, is_untranslated
 from transformer_mt.text.entities import tags
 
 # Placeholders and escapes that are too doubtful in other texts, and paths, which may have \n and \t inside.
@@ -40,10 +42,7 @@ _KEPT = regex.compile(
 # The texts on both sides are translated alone.
 _CUT = regex.compile(r"(?<!\\)(?:\\\\)*+\K(?:\\[nrt])+|\t+|<!\[CDATA\[|\]\]>")
 _ENTITY = regex.compile(r"&#?\w+;")
-_BLANK = r"(?:\s|&(?:nbsp|#160|#xA0);)*"
-_PARTS = regex.compile(rf"(?is)({_BLANK}+)(.*?)({_BLANK}+)")
-_UNTRANSLATED = regex.compile(r"""translate\s*=\s*\\?["']?no\b|class\s*=[^<>]*\bnotranslate\b""")
-_BOUNDARY = "\0"  # text of a piece that separates blocks
+_BLANK, _LONGEST_BLANK = regex.compile(r"(?i)\s++|&(?:nbsp|#160|#xA0);"), len("&nbsp;")
 _CHOICE = regex.compile(r"(?i)\{\s*[\w.]+\s*,\s*(?:plural|select\w*|choice)\b")
 _QUOTED = regex.compile(r"'[{}#|]")  # ICU's quotes: what they enclose is no syntax
 _CODE = CODE | {"pre", "script", "style", "ph", "bpt", "ept", "it", "ut"}
@@ -51,7 +50,7 @@ _ALONE = {"br", "hr", "p", "div", "li", "ul", "ol", "dl", "dt", "dd", "table", "
     *("blockquote", "body", "center", "html", "option", "section", "title", "h1", "h2", "h3", "h4", "h5", "h6")
 }
 _QUOTES = {'"': {ord('"'): "&quot;"}, "'": {ord("'"): "&#39;"}}  # how an attribute has its own quotes in its value
-_DEEPEST = 10  # choices inside each other: only broken strings have more, and stay as they are there
+_DEEPEST = 10  # choices inside each other: only broken strings have more
 Span = tuple[int, int]
 
 
@@ -82,30 +81,35 @@ def _blocks(text: str, signs: Mapping[int, str], has_number: bool = False, depth
     has_number: whether `#` stands for a number
     """
     found, write = choices(text), partial(_written, signs)
-    if problem := _problem(text, [choice.span() for choice in found]):
-        yield Block((Piece("text", 0, len(text), text),), 1, write, left=problem)
+    spans = [choice.span() for choice in found]
+    if problem := _problem(text, spans):
+        yield _left(text, 0, len(text), problem)
         return
-    run, quoted = list[Piece](), text.replace('\\"', ' "')
-    for piece in (*_pieces(text, [choice.span() for choice in found], has_number), None):
-        if piece is None or piece.text == _BOUNDARY:
-            yield from blocks_of(run, text, lambda _: 1, write)
-            run = []
-        else:
-            run.append(piece)
-        if piece is not None and piece.kind != "text" and text.startswith("<", piece.start):
+    pieces, quoted = list(_pieces(text, spans, has_number)), text.replace('\\"', ' "')
+    for run in runs_of(pieces):
+        yield from blocks_of(run, text, lambda _: 1, write)
+    for piece in pieces:
+        if piece.kind != "text" and text.startswith("<", piece.start):
             for value in attribute_blocks(quoted, piece, 1):
                 if (quote := _QUOTES.get(text[value.start - 1])) is None:
                     yield value
                     continue
                 inside = _blocks(text[value.start : value.end], {**signs, **quote}, has_number, depth + 1)
                 yield from (_moved(block, value.start) for block in inside)
-    for choice in found if depth < _DEEPEST else ():
+    if depth == _DEEPEST:
+        yield from (_left(text, *span, "it is in too many other choices") for span in spans)
+        return
+    for choice in found:
         end = 0
         for first, last in sorted(choice.spans("branch")):
             if first >= end:  # the others are inside of this one
                 branch = _blocks(text[first + 1 : last - 1], signs, has_number or choice["kind"] != "select", depth + 1)
                 yield from (_moved(block, first + 1) for block in branch)
                 end = last
+
+
+def _left(text: str, start: int, end: int, why: str) -> Block:
+    return Block((Piece("text", start, end, text[start:end]),), 1, partial(_written, {}), left=why)
 
 
 def _problem(text: str, found: Sequence[Span]) -> str:
@@ -117,14 +121,14 @@ def _problem(text: str, found: Sequence[Span]) -> str:
 
 
 def _pieces(text: str, choices_at: Sequence[Span], has_number: bool) -> Iterator[Piece]:
-    """Text, markup and code from left to right; what separates blocks is a mark with the text `_BOUNDARY`."""
+    """Text, markup and code from left to right; what separates blocks is a mark with the text `BOUNDARY`."""
     special = [Piece("code", *span) for span in choices_at]
     number = regex.finditer("(?<!&)#", text) if has_number else ()
     for pieces in (
         _tags(text),
         (Piece("code", *one.span()) for one in ADDRESS.finditer(_CUT.sub(lambda cut: " " * len(cut[0]), text))),
         (Piece("code", *one.span()) for one in (*_KEPT.finditer(text), *number)),
-        (Piece("mark", *one.span(), _BOUNDARY) for one in _CUT.finditer(text)),
+        (Piece("mark", *one.span(), BOUNDARY) for one in _CUT.finditer(text)),
     ):
         taken = _apart((piece.start, piece.end) for piece in special)
         special += [piece for piece in pieces if not _is_inside(piece.start, taken)]
@@ -164,13 +168,15 @@ def _tags(text: str) -> Iterator[Piece]:
                 yield Piece("code", opened[1], tag.end())
                 opened = None
         elif name in _ALONE:
-            yield Piece("mark", *tag.span(), _BOUNDARY)
+            yield Piece("mark", *tag.span(), BOUNDARY)
         elif tag[0].endswith("/>") or name in MARKS:
             yield Piece("mark", *tag.span())
-        elif (name in _CODE or _UNTRANSLATED.search(tag[0])) and not is_end and closed.get(name, -1) > tag.start():
+        elif is_end:
+            yield Piece("close", *tag.span(), name)
+        elif (name in _CODE or is_untranslated(tag[0].replace('\\"', ' "'))) and closed.get(name, -1) > tag.start():
             opened = name, tag.start()
         else:
-            yield Piece("close" if is_end else "open", *tag.span(), name)
+            yield Piece("open", *tag.span(), name)
     end = 0
     while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start) + 3) > 2:
         yield Piece("mark", start, end)
@@ -178,11 +184,17 @@ def _tags(text: str) -> Iterator[Piece]:
 
 def _texts(text: str, start: int, end: int) -> Iterator[Piece]:
     """A text without the white space at its ends, and this."""
-    if start < end and (parts := _PARTS.fullmatch(text, start, end)):
-        for first, last in (parts.span(number) for number in (1, 2, 3)):
-            if first < last:
-                shown = _ENTITY.sub(lambda entity: unescape(entity[0]), text[first:last])
-                yield Piece("text", first, last, regex.sub(r"""\\(["'])""", r"\1", shown))
+    first, last = start, end
+    while first < last and (found := _BLANK.match(text, first, last)):
+        first = found.end()
+    while first < last and (
+        text[last - 1].isspace() or _BLANK.fullmatch(text, max(first, last - _LONGEST_BLANK), last)
+    ):
+        last -= 1 if text[last - 1].isspace() else _LONGEST_BLANK
+    for one, other in ((start, first), (first, last), (last, end)):
+        if one < other:
+            shown = _ENTITY.sub(lambda entity: unescape(entity[0]), text[one:other])
+            yield Piece("text", one, other, regex.sub(r"""\\(["'])""", r"\1", shown))
 
 
 def _signs_of(line: str) -> dict[int, str]:
