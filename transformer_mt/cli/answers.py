@@ -103,8 +103,9 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
             raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
         if not output.absolute().parent.is_dir():
             raise TmtError("no such folder", place=output.parent, remedy=f"First:  mkdir -p {quoted(output.parent)}")
-        if belongs_to_run(output) or (output.is_file() and output.suffix in (".yaml", ".yml")):
-            kind = "belongs to a model or run" if belongs_to_run(output) else "may be a config"
+        is_own = belongs_to_run(output)
+        if is_own or (output.is_file() and output.suffix in (".yaml", ".yml")):
+            kind = "belongs to a model or run" if is_own else "may be a config"
             raise TmtError(f"this file {kind}: it is not replaced", place=output, remedy=_ANOTHER)
         if output.suffix in (".gz", ".xz", ".bz2", ".zst"):
             remedy = "Name a file without this ending, and compress it afterwards."

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from transformer_mt.evaluation.comparison import compare, intervals
 from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer, bleu_tokens
@@ -34,8 +33,6 @@ class System:
     words:    tokens for the table of n-gram orders; None: BLEU's own tokens are counted
     loss:     of the model on the references, in nats per token
     search:   how the translations were searched; "" if unknown
-    decoding: all settings of that search
-    models:   folders of the models that translated
     """
 
     name: str
@@ -48,8 +45,6 @@ class System:
     words: Words | None = None
     loss: float | None = None
     search: str = ""
-    decoding: Mapping[str, Any] = field(default_factory=dict)
-    models: Sequence[str] = ()
 
 
 def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: BleuOfTokens | None = None) -> Report:
@@ -81,8 +76,6 @@ def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: Bl
         table=table,
         loss=system.loss,
         search=system.search,
-        decoding=system.decoding,
-        models=system.models,
         hypotheses=hypotheses,
         buckets=by_length(hypotheses, references, language),
         best=best,

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.runs import METRICS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, fitted
-from transformer_mt.reporting.history import Record, metrics_of, points, read_history, run_names
+from transformer_mt.reporting.history import Record, points, read_history, records_of, run_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +67,7 @@ class Curve:
 
 def draw_run(run: Path, theme: Theme = "light") -> list[Path]:
     """Draw all curves of a run in its `plots` folder; as `draw_curves`. Raises TmtError if there is no such folder."""
-    return draw_curves(metrics_of(run), run / PLOTS, theme)
+    return _draw_curves(records_of(run), run / METRICS, run / PLOTS, theme)
 
 
 def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart: bool = True) -> list[Path]:
@@ -75,7 +76,13 @@ def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart:
     apart: loss and BLEU also in a picture each, besides the one that has both
     Raises TmtError if there is no metrics file, or nothing in it yet.
     """
-    records = _measured(metrics_file)
+    return _draw_curves(read_history(metrics_file), metrics_file, folder, theme, apart)
+
+
+def _draw_curves(
+    records: Sequence[Record], metrics_file: Path, folder: Path, theme: Theme, apart: bool = True
+) -> list[Path]:
+    _require_measured(records, metrics_file)
     name = run_names([metrics_file.parent])[0]
     drawn: list[Path | None] = [_compare({name: records}, folder / "learning-curves.png", theme)]
     if apart:
@@ -100,7 +107,9 @@ def draw_runs(runs: Sequence[Path], file: Path, theme: Theme = "light") -> Path:
     most = len(COLORS[theme].series)
     if len(runs) > most:
         raise TmtError(f"{len(runs)} runs in one picture", remedy=f"Give at most {most}: each needs its own colour.")
-    records = [_measured(metrics_of(run)) for run in runs]
+    records = [records_of(run) for run in runs]
+    for run, own in zip(runs, records, strict=True):
+        _require_measured(own, run / METRICS)
     known = [tokens_of(config) for config in map(_config_of, runs) if config is not None]
     warning = _OTHER_TOKENS if any(one != known[0] for one in known) else ""
     return _compare(dict(zip(run_names(runs), records, strict=True)), file, theme, warning)
@@ -119,13 +128,11 @@ def tokens_of(config: Config) -> dict[str, Any]:
     )
 
 
-def _measured(metrics_file: Path) -> list[Record]:
-    """The records of a run. Raises TmtError if they have neither loss nor BLEU."""
-    records = read_history(metrics_file)
+def _require_measured(records: Sequence[Record], metrics_file: Path) -> None:
+    """Raises TmtError if the records have neither loss nor BLEU."""
     kinds = ("step", "loss"), ("validation", "loss"), ("validation", "bleu")
     if not any(points(records, event, key)[0] for event, key in kinds):
         raise TmtError("nothing is measured yet", place=metrics_file, remedy="Let the run train for a while first.")
-    return records
 
 
 def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, warning: str = "") -> Path:

@@ -28,14 +28,14 @@ def read_history(file: Path) -> list[Record]:
     return _history(file).records()
 
 
-def metrics_of(run: Path) -> Path:
-    """The file of metrics in the folder of a run, with a note if it is damaged. Raises TmtError if there is none."""
+def records_of(run: Path) -> list[Record]:
+    """As `read_history`, of a run, with a note if lines are damaged. Raises TmtError if it has no such file."""
     if not run.is_dir():
         raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists your runs.")
-    file = run / METRICS
-    if lines := damaged_lines(file):  # one for each time that the run was killed while it wrote
-        note(f"{file}: {number_of(lines, 'damaged line')} left out")
-    return file
+    history = _history(run / METRICS)
+    if lines := history.damaged:  # one for each time that the run was killed while it wrote
+        note(f"{run / METRICS}: {number_of(lines, 'damaged line')} left out")
+    return history.records()
 
 
 def run_names(runs: Sequence[Path]) -> list[str]:
@@ -46,11 +46,6 @@ def run_names(runs: Sequence[Path]) -> list[str]:
         if len({*names}) == len(names):
             return names
     return [str(path) for path in paths]
-
-
-def damaged_lines(file: Path) -> int:
-    """How many lines `read_history` skips because they are damaged. Raises as it does."""
-    return _history(file).damaged
 
 
 def _history(file: Path) -> History:

@@ -76,7 +76,7 @@ def compare_runs(runs: str | Path | Sequence[str | Path] = ()) -> RunComparison:
     """What differs between runs, and how good each is; with means over runs that differ only in their seed.
 
     runs: folders; default: all in runs/. Scores are those that `train` and `evaluate` stored with the models. Notes
-    say what of it does not compare, and which folders are no runs.
+    say what of it does not compare, and which folders are not runs.
     Raises TmtError if there are no runs, or if a folder does not exist.
     """
     folders = _runs_among(paths_of(runs) if runs != () else _all_runs())
@@ -128,9 +128,8 @@ def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iter
     have_checksums = all(one.tokenizers for one in origins)
     tokens = [one.tokenizers if have_checksums else str(one.config and tokens_of(one.config)) for one in origins]
     yield from _others("losses do not compare: {others} and {first} have other vocabularies", names, tokens)
-    yield from _others("the corpus of {others} has other contents than that of {first}", names, [
-        str(one.corpus or "") for one in origins
-    ])  # fmt: skip
+    corpora = [str(one.corpus or "") for one in origins]
+    yield from _others("the corpus of {others} has other contents than that of {first}", names, corpora)
     yield from _others("{others} started from other weights than {first}", names, [one.parent for one in origins])
     counts = [
         one.config.training.bleu_sentences if one.config is not None and run.bleu is not None else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -258,10 +258,10 @@ class Evaluation:
             words=output.words,
             loss=output.loss,
             search=output.search,
-            decoding=output.settings.get("decoding", {}),
-            models=[] if files.hypothesis else [str(folder) for folder in self.folders],
         )
+        models = () if files.hypothesis else tuple(map(str, self.folders))
         report = examine(system, self.metrics, bleu_of_tokens if "bleu" in self.metrics else None)
+        report = replace(report, models=models, decoding=output.settings.get("decoding", {}))
         if report.comparison and len(output.lines) < FEWEST:
             found = number_of(len(output.lines), "sentence")
             note(f"too few to tell a better system from chance: {found}, and {FEWEST} are needed")

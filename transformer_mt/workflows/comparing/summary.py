@@ -15,7 +15,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
-from transformer_mt.reporting.history import Record, metrics_of, points, read_history
+from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.training.run_facts import PARENT, SETTINGS, config_of_run, contents_of, starts_of
 from transformer_mt.workflows.tuning.halving import STOPPED
@@ -106,8 +106,8 @@ def folder_of(given: Path) -> Path:
 
 
 def summary_of(name: str, folder: Path, origin: Origin, keys: Sequence[str]) -> RunSummary:
-    """keys: of the settings that differ between the runs. Raises TmtError if this is no run."""
-    records = read_history(metrics_of(folder))
+    """keys: of the settings that differ between the runs. Raises TmtError if it is not a run."""
+    records = records_of(folder)
     validations = [one for one in records if one.get("event") == "validation"]
     best = [one for one in validations if one.get("best")][-1:] or validations[-1:]
     loss, bleu = (points(best, "validation", key)[1] for key in ("loss", "bleu"))
