@@ -1,0 +1,29 @@
+"""How the time of a computation grows with its input. A limit in seconds would depend on the machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_TIMES, _MOST, _TRIES = 4, 9, 3  # a linear time takes 4 times as long, a quadratic one 16 times
+
+
+def assert_linear(work: Callable[[int], object], size: int) -> None:
+    """Fails if `work(4 * size)` takes much more than four times the CPU time of `work(size)`.
+
+    A neighbour that takes the caches in one of the two measurements is no error: the best of three attempts counts.
+    """
+    work(size // 10)  # what is made once is not counted
+    ratios = list[float]()
+    for _ in range(_TRIES):
+        ratios.append(_seconds(work, _TIMES * size) / _seconds(work, size))
+        if ratios[-1] < _MOST:
+            return
+    times = ", ".join(f"{ratio:.0f}" for ratio in ratios)
+    raise AssertionError(f"{_TIMES} times the size took {times} times as long; linear is {_TIMES}")
+
+
+def _seconds(work: Callable[[int], object], size: int) -> float:
+    start = time.process_time()
+    work(size)
+    return max(time.process_time() - start, 1e-3)  # too short to be measured
