@@ -187,20 +187,11 @@ def _examples(which: str, examples: Sequence[Example], test_set: str) -> str:
     return "\n".join(parts)
 
 
-def mean_scores(reports: Mapping[str, Report]) -> dict[str, float]:
-    """The mean of each metric over the directions."""
-    first = next(iter(reports.values()))
-    return {
-        name: sum(one.scores[name].value for one in reports.values()) / len(reports)
-        for name in METRICS
-        if name in first.scores
-    }
-
-
 def directions_as_json(reports: Mapping[str, Report]) -> dict[str, Any]:
-    """The mean, and the report of each direction as `as_json` writes it."""
+    """The mean of each metric, and the report of each direction as `as_json` writes it."""
+    values = {name: [one.scores[name].value for one in reports.values() if name in one.scores] for name in METRICS}
     return {
-        "mean": {name: mean_scores(reports).get(name) for name in METRICS},
+        "mean": {name: sum(some) / len(some) if some else None for name, some in values.items()},
         "directions": {name: as_json(one) for name, one in reports.items()},
     }
 

@@ -95,11 +95,7 @@ def make_app(
     app = Starlette(
         routes=routes,
         middleware=middleware,
-        exception_handlers={
-            RequestError: _refused,
-            HTTPException: _refused_by_starlette,
-            ClientDisconnect: _nobody_there,
-        },
+        exception_handlers={HTTPException: _refused_by_starlette, ClientDisconnect: _nobody_there},
         lifespan=lifespan,
     )
     app.state.stopping = asyncio.Event()
@@ -168,11 +164,6 @@ class Frame:
 def _method(scope: Scope) -> str:
     """The method, as one of a few."""
     return scope["method"] if scope["method"] in ("GET", "POST", "HEAD", "OPTIONS") else "other"
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    return error_response(error)
 
 
 async def _refused_by_starlette(request: Request, error: Exception) -> Response:

@@ -144,9 +144,8 @@ def description() -> dict[str, Any]:
     types = {one: TypeAdapter(one) for end in ENDPOINTS for one in (end.body, end.answer) if one is not None}
     types[ErrorAnswer] = TypeAdapter(ErrorAnswer)
     names = {one: str(number) for number, one in enumerate(types)}
-    inputs = [
-        (names[one], "validation" if _is_body(one) else "serialization", adapter) for one, adapter in types.items()
-    ]
+    bodies = [end.body for end in ENDPOINTS]
+    inputs = [(names[one], "validation" if one in bodies else "serialization", types[one]) for one in types]
     schemas, components = TypeAdapter.json_schemas(inputs, ref_template=_REFS)  # type: ignore[arg-type]
     by_type = {one: schemas[names[one], mode] for (_, mode, _), one in zip(inputs, types, strict=True)}  # type: ignore[index]
     paths: dict[str, dict[str, Any]] = {}
@@ -162,10 +161,6 @@ def description() -> dict[str, Any]:
         },
         "security": [{}, {"key": []}],
     }
-
-
-def _is_body(one: Any) -> bool:
-    return any(end.body is one for end in ENDPOINTS)
 
 
 def _operation(end: Endpoint, by_type: Mapping[Any, Any]) -> dict[str, Any]:
@@ -231,7 +226,7 @@ If the server has keys, send one in the header <code>Authorization: Bearer KEY</
 def _section(end: Endpoint) -> str:
     parts = [f"<h2><code>{end.method.upper()} {escape(end.path)}</code></h2>", f"<p>{escape(end.summary)}.</p>"]
     if end.body is not None:
-        parts.append(_table("Request", TypeAdapter(end.body).json_schema(), end.body.model_json_schema()["properties"]))
+        parts.append(_table(end.body.model_json_schema()))
     if end.example is not None:
         data = escape(json.dumps(end.example))
         call = f"curl -H 'Content-Type: {JSON}' -d '{data}' http://HOST:PORT{escape(end.path)}"
@@ -241,10 +236,10 @@ def _section(end: Endpoint) -> str:
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
-def _table(title: str, schema: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+def _table(schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
     rows = []
-    for name, field in fields.items():
+    for name, field in schema["properties"].items():
         default = "required" if name in required else json.dumps(field.get("default"))
         cells = (
             f"<code>{escape(name)}</code>",
@@ -254,7 +249,7 @@ def _table(title: str, schema: Mapping[str, Any], fields: Mapping[str, Any]) -> 
         )
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "".join(f"<th>{text}</th>" for text in ("key", "type", "default", "meaning"))
-    return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><caption>Request</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _type(field: Mapping[str, Any]) -> str:
@@ -263,7 +258,7 @@ def _type(field: Mapping[str, Any]) -> str:
     several: Sequence[Mapping[str, Any]] = field.get("anyOf", ())
     if several:
         return " or ".join(map(_type, several))
-    limits = [f"from {field['minimum']}" * ("minimum" in field)] if "minimum" in field else []
+    limits = [f"from {field['minimum']}"] if "minimum" in field else []
     top = field.get("maximum", field.get("exclusiveMaximum", 0) - 1 if "exclusiveMaximum" in field else None)
     limits += [f"to {top}"] if top is not None else []
     if field.get("type") == "array":

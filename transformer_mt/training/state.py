@@ -77,16 +77,8 @@ class TrainState:
     def from_json(cls, values: dict[str, Any]) -> TrainState:
         """The inverse of `to_json`. Raises ValueError if keys are missing."""
         names = {item.name for item in fields(cls)}
-        added = {item.name: 0 for item in fields(cls) if item.name.startswith("window_")}
-        place = {"plan_window": 0, "plan_batch": 0, "plan_windows": 0, "plan_batches": 0}
-        values = {
-            "interrupted": [],
-            "recent": [],
-            "put_off": 0,
-            **place,
-            **added,
-            **values,
-        }  # older versions did not write these
+        added = {name: 0 for name in names if name.startswith(("window_", "plan_"))}
+        values = {"interrupted": [], "recent": [], "put_off": 0, **added, **values}  # older versions did not write them
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,11 +84,9 @@ def average(
         raise TmtError(
             "no checkpoints in this folder", place=run, remedy="Name the folder of a run, such as runs/NAME."
         )
-    try:
+    with closing(directory):
         directory.lock()
         return _average(directory, _chosen(directory, last, steps), force, target)
-    finally:
-        directory.close()
 
 
 def _chosen(directory: RunDirectory, last: int | None, wanted: list[int]) -> list[int]:

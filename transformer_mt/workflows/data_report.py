@@ -267,12 +267,14 @@ def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
 
 
 def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
+    remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
     if leaks["pair"]:
         outcome = "kept" if rule == "off" else "dropped"
-        remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
         yield Remark(f"{number_of(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
     yield from _half_leaks(split, leaks, rule)
-    yield from _leaks_between_directions(split, leaks, rule)
+    if leaks.get(OTHER):
+        what = f"{number_of(leaks[OTHER], 'training sentence')} also in {split} of another direction"
+        yield Remark(f"{what}: {'kept' if rule == 'off' else 'their pairs are dropped'}", remedy)
 
 
 def _not_validated(report: DataReport) -> Iterator[Remark]:
@@ -282,14 +284,6 @@ def _not_validated(report: DataReport) -> Iterator[Remark]:
             f"no validation pairs for {', '.join(names)}: the loss and the mean BLEU do not count them",
             "Give one of their corpora a validation split.",
         )
-
-
-def _leaks_between_directions(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
-    if leaks.get(OTHER):
-        outcome = "kept" if rule == "off" else "their pairs are dropped"
-        remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
-        what = f"{number_of(leaks[OTHER], 'training sentence')} also in {split} of another direction"
-        yield Remark(f"{what}: {outcome}", remedy)
 
 
 def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -340,14 +340,9 @@ def was_restarted(world: World, run: Path) -> bool:
 
 def _hold(folder: Path, held: ExitStack) -> None:
     """Lock a run. Raises TmtError if another training writes it."""
-    run = RunDirectory(folder)
-    held.callback(run.close)
-    run.lock()
+    held.enter_context(closing(RunDirectory(folder))).lock()
 
 
 def _move_aside(folder: Path) -> Path | None:
-    run = RunDirectory(folder)
-    try:
+    with closing(RunDirectory(folder)) as run:
         return run.move_aside()
-    finally:
-        run.close()

@@ -121,35 +121,25 @@ def train_in(
             fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
             notes += ["--fresh does not count again: torchrun has restarted its processes"]
-        return _train(_Start(settings, folder, fresh, world, programs, notes))
+        return _train(world, settings, folder, fresh, programs, notes)
     except KeyboardInterrupt:
         world.exit_all(interrupted_error(folder))
 
 
-@dataclass(frozen=True)
-class _Start:
-    """What a training begins with. programs: of the machines, by rank of their leaders; notes: for the user."""
-
-    config: Config
-    folder: Path
-    fresh: bool
-    world: World
-    programs: Mapping[int, Program]
-    notes: Sequence[str] = ()
-
-
-def _train(start: _Start) -> TrainReport:
-    config, folder, fresh, world = start.config, start.folder, start.fresh, start.world
+def _train(
+    world: World, config: Config, folder: Path, fresh: bool, programs: Mapping[int, Program], notes: Sequence[str]
+) -> TrainReport:
+    """programs: of the machines, by rank of their leaders; notes: for the user"""
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
     run = RunDirectory(folder)
-    of_hosts = [*start.notes, *separate_tasks(), *(restart_notes() if start.programs else ())]
+    of_hosts = [*notes, *separate_tasks(), *(restart_notes() if programs else ())]
     if not fresh:  # before the data is prepared, which may take long
-        of_hosts += find_run(world, folder, config, start.programs)
+        of_hosts += find_run(world, folder, config, programs)
         world.from_main(lambda: run.require_same(config))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
-    prepared, of_data = prepare_on_hosts(world, config, parent, folder, start.programs, fresh)
-    try:
+    prepared, of_data = prepare_on_hosts(world, config, parent, folder, programs, fresh)
+    with closing(run):
         names = launchers(world)
 
         def open_run() -> list[str]:
@@ -166,15 +156,13 @@ def _train(start: _Start) -> TrainReport:
         for note in [*opened, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
         if world.is_leader and not world.is_main:
-            print(f"{host_name()} trains with {start.programs[0].host}, which prints and writes all", file=sys.stderr)
+            print(f"{host_name()} trains with {programs[0].host}, which prints and writes all", file=sys.stderr)
         with closing(events):
             job = TrainingJob(config, prepared, run, machine, events, parent)
             trainer = job.trainer()
             state = trainer.train()
             final = job.ship(trainer.model, state)
             return world.from_main(lambda: job.finish(state, final), "the final model and its scores")
-    finally:
-        run.close()
 
 
 def _open(run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool, parent: Parent | None) -> list[str]:

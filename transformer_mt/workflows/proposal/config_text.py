@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections.abc import Iterator, Mapping
+from functools import partial
+from textwrap import TextWrapper
 from typing import Any
 
 from transformer_mt.config.yaml_source import parse_value
 
 COLUMN, WIDTH = 34, 120  # where comments begin, and the longest line
+_wrapper = partial(TextWrapper, break_long_words=False, break_on_hyphens=False)
 IN_ONE_LINE = ("data.corpus.split", "data.corpus.files", "tokenizer.source", "tokenizer.target", "runtime", "decoding")
 
 
@@ -25,8 +27,7 @@ def config_text(values: Mapping[str, Any], comments: Mapping[str, str], head: st
 def _wrapped(line: str) -> list[str]:
     """A line of the head in lines that are not too long; those after the first are indented as its last column."""
     margin = " " * (line.rfind("   ") + 3 if "   " in line.strip() else len(line) - len(line.lstrip()))
-    wrapper = textwrap.TextWrapper(WIDTH - 2, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
-    return wrapper.wrap(line) or [""]
+    return _wrapper(WIDTH - 2, "", margin).wrap(line) or [""]
 
 
 def _lines(values: Mapping[str, Any], comments: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
@@ -56,15 +57,7 @@ def _with_comment(line: str, comment: str) -> Iterator[str]:
     if len(before) > WIDTH - 40:
         yield line
         before = " " * COLUMN
-    for word in comment.split():
-        if before.rstrip() == line.rstrip() or not before.strip():
-            before += f"# {word}"
-        elif len(before) + 1 + len(word) > WIDTH:
-            yield before
-            before = f"{' ' * COLUMN}# {word}"
-        else:
-            before += f" {word}"
-    yield before
+    yield from _wrapper(WIDTH, f"{before}# ", f"{' ' * COLUMN}# ").wrap(" ".join(comment.split()))
 
 
 def _flow(value: Any) -> str:

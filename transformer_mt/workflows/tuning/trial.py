@@ -76,17 +76,14 @@ class Bench:
         """Train a trial, or continue it. Raises TmtError as a training does; exit code 130 if it was interrupted."""
         config = self.config_of(trial)
         require_trainable(config)
-        prepared, run = self.prepared(config), RunDirectory(self.place(trial))
-        try:
+        prepared = self.prepared(config)
+        with closing(RunDirectory(self.place(trial))) as run:
             run.open(config, {**facts_of(**prepared.identity()), **self.started_from})
-            events = Events.of(config, run.folder, prints=False)
-            with closing(events):
+            with closing(Events.of(config, run.folder, prints=False)) as events:
                 job = TrainingJob(config, prepared, run, self.machine, events, self.parent)
                 state = job.trainer(supervisor).train()
                 end = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
                 events.record("finished", **end)
-        finally:
-            run.close()
 
     def remove_checkpoints(self, trial: Trial) -> None:
         """Remove the weights of a trial; its metrics, log and config stay."""
