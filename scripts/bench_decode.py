@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from flops import SIZES
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
@@ -46,10 +47,6 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
-SIZES = {
-    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
-    "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6},
-}
 BEAMS = (1, 5)
 JOEY_LIMIT, JOEY_POSITIONS = 100, 5000  # most tokens of a translation with a model; rows of its position table
 _SWAPPED = {PAD: UNK, UNK: PAD}  # JoeyNMT has these two ids in the other order

@@ -15,15 +15,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
+from bench_options import tmt
 
 from transformer_mt.config.load import load_config
 from transformer_mt.data.prepare import prepare
@@ -130,16 +128,6 @@ def train(config: Path, folder: Path, test: list[str]) -> tuple[float, float]:
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     seconds = next(record["seconds"] for record in map(json.loads, lines) if record["event"] == "finished")
     return scores["bleu"], seconds / 60
-
-
-def tmt(*arguments: str) -> str:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "transformer_mt", *arguments], env=environment, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return done.stdout
 
 
 if __name__ == "__main__":

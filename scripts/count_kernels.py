@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from flops import SIZES
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -36,11 +37,6 @@ from torch.utils._pytree import tree_leaves
 
 VOCABULARY = 32_000
 GUARDED = "TMT_COUNT_KERNELS"  # set in the process that has the stand-in
-SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
-    "base": {},
-    "big": {"d_model": 1024, "n_heads": 16, "d_ff": 4096},
-}
 NO_KERNEL = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "_unsafe_view", "lift_fresh"}
 NO_KERNEL |= {"squeeze_", "_record_function_enter_new", "_record_function_exit"}
 AT_THE_END = DataDependentOutputException, DynamicOutputShapeException  # of a search, when the host reads its results

@@ -81,18 +81,10 @@ def main() -> int:
     ended_badly = 0
     for name in given.only:
         with tempfile.TemporaryDirectory() as place:
-            again = [
-                sys.executable,
-                __file__,
-                "--only",
-                name,
-                "--minutes",
-                str(seconds / 60),
-                "--seed",
-                str(given.seed),
-            ]
+            chosen = ["--only", name, "--minutes", str(seconds / 60), "--seed", str(given.seed), "--inside", place]
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            ended = subprocess.run([*again, "--inside", place], capture_output=True, env=environment, check=False)
+            command = [sys.executable, __file__, *chosen]
+            ended = subprocess.run(command, capture_output=True, env=environment, check=False)
             said = ended.stderr.decode("utf-8", "replace").splitlines()
             found = [f"{int(line.split()[-1]):,}" for line in said if "number_of_executed_units" in line]
             print(f"{name}: {found[0] if found else 'no'} attacks, exit code {ended.returncode}", flush=True)

@@ -20,7 +20,7 @@ from transformer_mt.runtime.device import random_states, restore_random_states
 
 
 def parity(
-    run: Run, precision: str, optimizer: str, allowed: float, packing: bool = False, compiled: bool = False
+    run: Run, precision: str, allowed: float, optimizer: str = "adam", packing: bool = False, compiled: bool = False
 ) -> list[Row]:
     """The same updates from the same weights, on the CPU in float32 and on the device, without dropout."""
     updates, setting = 20, run.setting(size="small", vocabulary=8000, batch_tokens=2048, updates=20)

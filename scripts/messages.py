@@ -93,15 +93,18 @@ def error_classes() -> frozenset[str]:
 def sites() -> Iterator[tuple[str, ast.AST, Scope]]:
     """Every place in the source that makes a message, with its kind."""
 
-    def walk(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST, Scope]]:
-        for child in ast.iter_child_nodes(node):
-            inner = Scope(scope.module, (*scope.functions, child)) if isinstance(child, Function) else scope
-            if kind := _kind_of(child, inner):
-                yield kind, child, inner
-            yield from walk(child, inner)
-
     for module in modules().values():
-        yield from walk(module.tree, Scope(module))
+        for node, scope in _nodes(module.tree, Scope(module)):
+            if kind := _kind_of(node, scope):
+                yield kind, node, scope
+
+
+def _nodes(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+    """All nodes below a node, each with where it stands."""
+    for child in ast.iter_child_nodes(node):
+        inner = Scope(scope.module, (*scope.functions, child)) if isinstance(child, Function) else scope
+        yield child, inner
+        yield from _nodes(child, inner)
 
 
 def _kind_of(node: ast.AST, scope: Scope) -> str:
@@ -191,21 +194,15 @@ def _contents(kind: str, node: ast.AST, scope: Scope) -> tuple[list[str], list[s
     if "pair" in kind:
         pair = node.args if isinstance(node, ast.Call) else node.value.elts  # type: ignore[attr-defined]
         remedies = texts_of(pair[1], scope) if len(pair) > 1 else [""]
-        return (
-            (texts_of(pair[0], scope), [""], remedies)
-            if _called_if(node) != "BleuTokenizer"
-            else (remedies, [""], [""])
-        )
+        if isinstance(node, ast.Call) and called(node) == "BleuTokenizer":
+            return remedies, [""], [""]
+        return texts_of(pair[0], scope), [""], remedies
     if kind == "config table":
         wanted = [one for one in node.value.values if isinstance(one, ast.Constant)]  # type: ignore[attr-defined]
         capitals = [re.sub(r"\{(\w+)\}", lambda match: word(match[1]), str(one.value)) for one in wanted]
         return [f"'KEY' is VALUE, but {text}" for text in dict.fromkeys(capitals)], [""], [""]
     parts = _parts(node.value)  # type: ignore[attr-defined]
     return [text for part in parts for text in texts_of(part, scope)], [""], [""]
-
-
-def _called_if(node: ast.AST) -> str:
-    return called(node) if isinstance(node, ast.Call) else ""
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -273,7 +270,7 @@ def _calls_of(function: Function, module: Module) -> tuple[dict[str, tuple[ast.e
     for other in modules().values():
         if other is not module and function.name not in _imported(other):
             continue
-        for call, scope in _called_in(other, function.name):
+        for call, scope in _calls(other).get(function.name, ()):
             names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
             bound = dict(zip(names, call.args, strict=False))
             bound |= {one.arg: one.value for one in call.keywords if one.arg}
@@ -293,20 +290,14 @@ def _imported(module: Module) -> frozenset[str]:
     return frozenset(alias.name for node in imports for alias in node.names)
 
 
-def _called_in(module: Module, name: str) -> list[tuple[ast.Call, Scope]]:
-    return [(call, scope) for call, scope in _all_calls(module) if called(call) == name]
-
-
 @cache
-def _all_calls(module: Module) -> tuple[tuple[ast.Call, Scope], ...]:
-    def walk(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
-        for child in ast.iter_child_nodes(node):
-            inner = Scope(module, (*scope.functions, child)) if isinstance(child, Function) else scope
-            if isinstance(child, ast.Call):
-                yield child, inner
-            yield from walk(child, inner)
-
-    return tuple(walk(module.tree, Scope(module)))
+def _calls(module: Module) -> dict[str, list[tuple[ast.Call, Scope]]]:
+    """All calls in a module, by the name of what is called."""
+    found: dict[str, list[tuple[ast.Call, Scope]]] = {}
+    for node, scope in _nodes(module.tree, Scope(module)):
+        if isinstance(node, ast.Call):
+            found.setdefault(called(node), []).append((node, scope))
+    return found
 
 
 def _values_of(name: str, scope: Scope) -> list[tuple[ast.expr, Scope]]:
@@ -376,8 +367,6 @@ def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
         return [f"{left}/{text}" for text in right] or (["FILE"] if left in PATHS else [])
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
         return [str(node.left.value)] if isinstance(node.left.value, str) else []
-    if isinstance(node, ast.Call) and called(node) == "counted" and isinstance(node.args[1], ast.Constant):
-        return [f"N {node.args[1].value}s"]
     if isinstance(node, ast.IfExp):
         ends = [one.value if isinstance(one, ast.Constant) else one for one in (node.body, node.orelse)]
         if ends == ["", "s"]:  # of a plural
@@ -413,8 +402,6 @@ def _is_text(node: ast.expr) -> bool:
         return _is_text(node.body) or _is_text(node.orelse)
     if isinstance(node, ast.BinOp):
         return _is_text(node.left) or _is_text(node.right)
-    if isinstance(node, ast.Call):
-        return called(node) == "counted"
     return isinstance(node, ast.JoinedStr | ast.Name) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )

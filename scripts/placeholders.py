@@ -8,6 +8,10 @@ _SAME_TEXT = {  # methods that a reader of the message need not know of
     *("strip", "splitlines", "removeprefix", "removesuffix", "lower", "upper", "rstrip", "keys", "as_posix"),
     *("replace", "format"),
 }
+_SAME_ARGUMENT = {  # the same, of functions
+    *("str", "repr", "sorted", "min", "max", "list", "set", "int", "fspath", "map", "quoted", "shortened"),
+    "shown_problems",
+}
 PATHS = {"FOLDER", "FILE", "PARENT", "RUN", "MODEL", "DIRECTORY", "OUTPUT", "PLACE"}
 
 # What a reader understands better than the name in the code.
@@ -63,21 +67,7 @@ def placeholder(node: ast.expr) -> str:
     """A word in capitals for what is known only at run time."""
     if isinstance(node, ast.Call):
         name = called(node)
-        if name in (
-            "str",
-            "repr",
-            "sorted",
-            "min",
-            "max",
-            "list",
-            "set",
-            "int",
-            "fspath",
-            "map",
-            "quoted",
-            "shortened",
-            "shown_problems",
-        ):
+        if name in _SAME_ARGUMENT:
             return placeholder(node.args[-1]) if node.args else name.upper()
         if name == "number_of":
             what = node.args[1]

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import transformer_mt as tmt
 from scripts.torture import difference, leftovers, new_folder, state_of
+from scripts.torture_ranks import redirect
 
 WARM_UP = 10  # trainings after which a worker has loaded and cached everything
 GROWTH = 0.03  # of the memory between the first and the last third of a worker's trainings; caches still fill
@@ -51,10 +52,7 @@ def work(folder: Path, wanted: dict[str, str]) -> None:
     """Train, compare, delete, until the process is killed."""
     os.chdir(folder)
     while True:
-        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.close(output)
+        redirect(Path(OUTPUT))
         tmt.train("run.yaml")
         problem, left = difference(state_of(folder), wanted), leftovers(folder)
         start_again(folder)

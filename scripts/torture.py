@@ -31,7 +31,7 @@ import sacrebleu  # noqa: F401
 import torch._dynamo  # noqa: F401
 
 import transformer_mt.training.checkpoint as checkpoint
-from scripts.torture_ranks import LOST, RANKS, Fault, moments, train_together, verdict
+from scripts.torture_ranks import LOST, RANKS, Fault, moments, redirect, train_together, verdict
 from transformer_mt.cli import main as commands
 from transformer_mt.decoding import model_directory
 from transformer_mt.files import replace
@@ -116,9 +116,7 @@ def run_command(folder: Path, arguments: list[str], kill_at: int = 0, hook: Call
     log, count = LOGS / "output", LOGS / "operations"  # not on the disk that may be full
     child = os.fork()
     if child == 0:
-        with log.open("w", encoding="utf-8") as output:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
+        redirect(log)
         code = 99
         try:
             os.chdir(folder)

@@ -61,7 +61,7 @@ def train_together(
         code = 1
         try:
             os.chdir(folder)
-            _redirect(logs / "agent")
+            redirect(logs / "agent")
             settings = {
                 "rdzv_backend": "c10d",
                 "rdzv_endpoint": "localhost:0",
@@ -91,7 +91,8 @@ def _wait(agent: int) -> bool:
     return True
 
 
-def _redirect(file: Path) -> None:
+def redirect(file: Path) -> None:
+    """Let stdout and stderr of this process go to a file."""
     output = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -105,7 +106,7 @@ def _work(arguments: list[str], logs: Path, count: CountOperations, fault: Fault
         signal.SIGTERM, signal.SIG_DFL
     )  # as in a process that torchrun starts; a fork has the agent's handler
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _redirect(logs / f"rank-{rank}.output")
+    redirect(logs / f"rank-{rank}.output")
     (logs / f"rank-{rank}.pid").write_text(str(os.getpid()))
     if fault is not None and fault.signal == signal.SIGSTOP:
         distributed.TIMEOUT, distributed.BEAT = timedelta(seconds=WAIT), BEAT

@@ -114,6 +114,11 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path, config: Config, line
     assert said in problem
 
 
+def test_a_number_in_a_key_may_have_any_length(config: Config) -> None:
+    with pytest.raises(TmtError, match="unknown key"):
+        read_space({"training." + "1" * 5_000: [0.8, 0.9]}, config)
+
+
 def test_a_part_of_a_searched_key_is_refused(tmp_path: Path, config: Config) -> None:
     text = "tokenizer: [{kind: character}, {kind: whitespace}]\ntokenizer.kind: [character, whitespace]\n"
     said = "space.yaml:2: 'tokenizer.kind' is part of 'tokenizer', which is searched too"

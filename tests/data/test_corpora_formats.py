@@ -179,6 +179,9 @@ def test_xlsx_without_the_columns_or_the_sheet(tmp_path: Path) -> None:
     file = _workbook(tmp_path / "a.xlsx", A=[["German", "English"], ["eins", "one"]])
     named = {"source_column": "Germn", "target_column": "English"}
     assert "did you mean 'German'?" in _error(_corpus(kind="xlsx", files=file, **named)).message
+    spaced = _workbook(tmp_path / "s.xlsx", A=[[" German ", "English"], ["eins", "one"]])
+    named = {"source_column": "German", "target_column": "Englsh"}
+    assert "did you mean 'English'?" in _error(_corpus(kind="xlsx", files=spaced, **named)).message
     twice = _workbook(tmp_path / "c.xlsx", A=[["German", "text", "text"], ["eins", "one", "uno"]])
     named = {"source_column": "German", "target_column": "text"}
     assert "2 columns have the name 'text'" in _error(_corpus(kind="xlsx", files=twice, **named)).message

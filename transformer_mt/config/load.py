@@ -162,10 +162,15 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
         raise TmtError(
             f"the value of '{shortened(override)}' is not valid YAML", place="--set", remedy=remedy
         ) from None
-    parts = name.strip().split(".")
-    if len(parts) > DEEPEST:
+    path = key_path(name.strip())
+    if len(path) > DEEPEST:
         raise TmtError(f"'{shortened(override)}' is nested too deeply for a config", place="--set", remedy=_KEYS)
-    return tuple(int(part) if part.isdecimal() and len(part) <= _DIGITS else part for part in parts), value
+    return path, value
+
+
+def key_path(key: str) -> KeyPath:
+    """`training.learning_rate` as a path; a number is the place in a list."""
+    return tuple(int(part) if part.isdecimal() and len(part) <= _DIGITS else part for part in key.split("."))
 
 
 def _require_none_lost(values: Mapping[str, Any], path: KeyPath, value: Any, override: str) -> None:

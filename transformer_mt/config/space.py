@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from transformer_mt.config.inheritance import FREE_OF_MODELS
-from transformer_mt.config.load import put_value, value_at
+from transformer_mt.config.load import key_path, put_value, value_at
 from transformer_mt.config.problems import plain, problems_of_values, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import Section
@@ -136,11 +136,6 @@ def _number_of_values(one: Range | Choices) -> float:
         return len(one.values)
     step = one.step or (1 if one.is_whole else 0)
     return round((one.high - one.low) / step) + 1 if step else math.inf
-
-
-def key_path(key: str) -> KeyPath:
-    """`training.learning_rate` as a path; a number is the place in a list."""
-    return tuple(int(part) if part.isdecimal() else part for part in key.split("."))
 
 
 def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:

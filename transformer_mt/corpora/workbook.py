@@ -80,7 +80,7 @@ def pair_of(row: Sequence[Any], header: Header, place: str) -> Pair:
 
 def titles(rows: Sequence[Row]) -> list[str]:
     """The cells of the first row that is not empty, for the error that lists the columns."""
-    return [str(cell) for cell in next((row for _, row in rows if any(row)), ()) if cell is not None]
+    return [str(cell).strip() for cell in next((row for _, row in rows if any(row)), ()) if cell is not None]
 
 
 def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:

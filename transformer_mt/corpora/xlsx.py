@@ -72,7 +72,7 @@ class XlsxCorpus(FilesCorpus):
             remedy = f"Sheets in it: {listed(sheets)}"
             return TmtError(f"the workbook has no sheet '{self.options.sheet}'", place=file, remedy=remedy)
         columns: tuple[Any, ...] = self.options.source_column, self.options.target_column
-        missing = next((one for one in columns if isinstance(one, str) and one not in found), None)
+        missing = next((one for one in columns if isinstance(one, str) and not same_name(one, found)), None)
         if missing is not None:
             return missing_column(missing, found, str(file))
         remedy = f"The header is one of the first {HEADER_ROWS} rows of a sheet. Columns found: {listed(found)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from transformer_mt.config.direction import Direction
@@ -94,29 +95,22 @@ class Parent:
         A shared tokenizer is one object.
         """
         try:
-            source = Segmenter.of(config.source_tokenizer, config.data.source_language, self.folder / SOURCE)
-            if config.has_shared_tokenizer:
-                segmenters = {SOURCE: source, TARGET: source}
-            else:
+            source = target = Segmenter.of(config.source_tokenizer, config.data.source_language, self.folder / SOURCE)
+            if not config.has_shared_tokenizer:
                 target = Segmenter.of(config.target_tokenizer, config.data.target_language, self.folder / TARGET)
-                segmenters = {SOURCE: source, TARGET: target}
         except (OSError, ValueError) as error:
             remedy = "Copy the whole model folder again."
             raise TmtError(f"the tokenizer is damaged: {reason(error)}", place=self.folder, remedy=remedy) from None
-        for side, segmenter in {id(one): (side, one) for side, one in segmenters.items()}.values():
+        for place, segmenter in enumerate(dict.fromkeys((source, target))):
             settings, tokenizer = segmenter.config, segmenter.tokenizer
             if settings.extend and tokenizer.inventory() is not None:
                 pairs = sample_of(selection, settings.training_sentences, workers)
-                texts = (
-                    text
-                    for pair in pairs
-                    for text in (pair if config.has_shared_tokenizer else [pair[SIDES.index(side)]])
-                )
-                tokenizer.extend(map(segmenter.casing.apply, texts), settings.extend)
+                shown = (pair if config.has_shared_tokenizer else pair[place : place + 1] for pair in pairs)
+                tokenizer.extend(map(segmenter.casing.apply, chain.from_iterable(shown)), settings.extend)
         source.save(folder / SOURCE)
-        if segmenters[TARGET] is not source:
-            segmenters[TARGET].save(folder / TARGET)
-        return segmenters
+        if target is not source:
+            target.save(folder / TARGET)
+        return {SOURCE: source, TARGET: target}
 
     def figures(self, selection: Selection, codecs: Mapping[str, Codec]) -> ParentFigures:
         """What to report. codecs: the new ones, by side."""

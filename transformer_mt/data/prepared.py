@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.credentials import without_credentials_in
@@ -102,17 +102,14 @@ class Prepared:
         recover(folder)
         try:
             manifest = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+                raise TmtError("another version of tmt prepared this data", place=file, remedy=_PREPARE)
+            return cls(folder, Manifest.model_validate(manifest), is_new)
         except (FileNotFoundError, NotADirectoryError):
             raise TmtError("no prepared data in this folder", place=folder, remedy=_ELSEWHERE) from None
         except OSError as error:
             raise from_os_error(error, "opening prepared data") from None
-        except ValueError:
-            raise TmtError("the manifest is damaged", place=file, remedy=_PREPARE) from None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise TmtError("another version of tmt prepared this data", place=file, remedy=_PREPARE)
-        try:
-            return cls(folder, Manifest.model_validate(manifest), is_new)
-        except ValidationError:
+        except ValueError:  # no JSON, or other keys
             raise TmtError("the manifest is damaged", place=file, remedy=_PREPARE) from None
 
     @cached_property

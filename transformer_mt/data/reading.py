@@ -75,7 +75,6 @@ class Cleaner:
                 counts.outliers[kind] += 1
                 counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]
         rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))
-        counts.kept = len(rows)
         raws = tuple(
             {new: side[row] for new, row in enumerate(rows) if row in some} if some else {}
             for side, some in ((raw.sources, changed), (raw.targets, changed_too))

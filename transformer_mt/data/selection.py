@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
@@ -145,7 +144,7 @@ class Selection:
                     yield piece.shard, rows[ranks[begin:end] - first]
                 first += len(rows)
 
-        for pairs in workers.map(Picking(self.labels.folder), items()):
+        for pairs in workers.map(partial(_pick, self.labels.folder), items()):
             yield from pairs
 
     def discard(self, numbers: Mapping[str, Sequence[int]]) -> None:
@@ -333,16 +332,11 @@ class Selection:
         return leaked
 
 
-@dataclass(frozen=True)
-class Picking:
-    """Reads some pairs of a shard, in a worker process."""
-
-    folder: Path
-
-    def __call__(self, item: tuple[Shard, NDArray[np.int64]]) -> list[tuple[str, str]]:
-        shard, rows = item
-        texts = texts_of(self.folder, shard)
-        return [(texts.sources[row], texts.targets[row]) for row in rows.tolist()]
+def _pick(folder: Path, item: tuple[Shard, NDArray[np.int64]]) -> list[tuple[str, str]]:
+    """Some pairs of a shard, read in a worker process."""
+    shard, rows = item
+    texts = texts_of(folder, shard)
+    return [(texts.sources[row], texts.targets[row]) for row in rows.tolist()]
 
 
 @cache

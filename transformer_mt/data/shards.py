@@ -51,7 +51,6 @@ class CleaningCounts:
     """
 
     read: int = 0
-    kept: int = 0
     changed: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     examples: Examples = field(default_factory=dict)
@@ -61,7 +60,6 @@ class CleaningCounts:
 
     def add(self, other: CleaningCounts) -> None:
         self.read += other.read
-        self.kept += other.kept
         self.changed.update(other.changed)
         self.dropped.update(other.dropped)
         self.outliers.update(other.outliers)

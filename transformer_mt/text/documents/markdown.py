@@ -66,14 +66,14 @@ class _Reader:
         self.env: dict[str, Any] = {}
 
     def blocks(self) -> Iterator[Block]:
-        row, column = -1, 0  # of a table: the line, and where the next cell begins
+        table, row, column = range(0), 0, 0  # lines of the last table; the line, and where the next cell begins
         for token in PARSER.parse(self.text[self.first :], self.env):
             if token.type == "tr_open" and token.map is not None:
                 row, column = token.map[0], 0
             elif token.type == "html_block" and token.map is not None:
                 yield from self._html(token.content, self._places(token.content.rstrip("\n"), token.map[0]))
             elif token.type == "inline" and token.map is not None and token.content.strip():
-                in_cell = row >= 0 and self._is_cell(token)
+                in_cell = token.map[0] in table
                 if in_cell:
                     where = self._cell(token.content, row, column)
                     column = where[-1] + 1 - self.lines[row][0] if where else column
@@ -82,12 +82,7 @@ class _Reader:
                 if where:
                     yield from self._inline(token.content, token.children or [], where, in_cell)
             elif token.type == "table_open":
-                self._table = token.map or [0, 0]
-
-    _table: Sequence[int] = (0, 0)
-
-    def _is_cell(self, token: Token) -> bool:
-        return token.map is not None and self._table[0] <= token.map[0] < self._table[1]
+                table = range(*(token.map or (0, 0)))
 
     def _places(self, content: str, line: int) -> list[int]:
         """For each character of a paragraph or heading its place in the document, and one more for its end."""

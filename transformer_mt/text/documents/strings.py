@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from html import unescape
 
 import regex
@@ -18,10 +17,10 @@ from transformer_mt.text.documents.base import (
     LINE_END,
     Block,
     Format,
-    Part,
     Piece,
     blocks_of,
     runs_of,
+    writer,
 )
 from transformer_mt.text.documents.html import MARKS, attribute_blocks, is_untranslated
 from transformer_mt.text.entities import tags
@@ -80,7 +79,7 @@ def _blocks(text: str, signs: Mapping[int, str], has_number: bool = False, depth
     signs:      how characters are written, by their numbers
     has_number: whether `#` stands for a number
     """
-    found, write = choices(text), partial(_written, signs)
+    found, write = choices(text), writer(lambda plain: plain.translate(signs))
     spans = [choice.span() for choice in found]
     if problem := _problem(text, spans):
         yield _left(text, 0, len(text), problem)
@@ -109,7 +108,7 @@ def _blocks(text: str, signs: Mapping[int, str], has_number: bool = False, depth
 
 
 def _left(text: str, start: int, end: int, why: str) -> Block:
-    return Block((Piece("text", start, end, text[start:end]),), 1, partial(_written, {}), left=why)
+    return Block((Piece("text", start, end, text[start:end]),), 1, writer(str), left=why)
 
 
 def _problem(text: str, found: Sequence[Span]) -> str:
@@ -206,7 +205,3 @@ def _signs_of(line: str) -> dict[int, str]:
         if entities or "&" not in line:
             signs.setdefault(ord("&"), "&amp;")
     return signs | {ord(escape[1]): escape for escape in regex.findall(r"""\\["']""", line)}
-
-
-def _written(signs: Mapping[int, str], parts: Sequence[Part]) -> list[str]:
-    return [text.translate(signs) if kind == "text" else text for kind, text in parts]

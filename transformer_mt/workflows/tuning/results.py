@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.credentials import without_credentials_in
-from transformer_mt.config.load import put_value
+from transformer_mt.config.load import key_path, put_value
 from transformer_mt.config.schema import Config
-from transformer_mt.config.space import Space, key_path, short_names, shown
+from transformer_mt.config.space import Space, short_names, shown
 from transformer_mt.config.yaml_source import read_yaml, write_yaml
 from transformer_mt.errors import number_of
 from transformer_mt.files.checksum import sha256_of
