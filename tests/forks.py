@@ -1,6 +1,6 @@
 """Starts Python programs for tests without importing PyTorch each time, which takes a processor two seconds.
 
-One process, the server, imports PyTorch and other packages once and forks for each program, which imports ours itself.
+One process, the server, imports PyTorch, other packages and ours once, and forks for each program.
 Tests write `PYTHON` in a command where they would write `sys.executable`:
 
     subprocess.run([*PYTHON, "-m", "transformer_mt", "translate", "hello"])
@@ -40,6 +40,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, sign
 _READ_AT_START = ("PYTHON", "OMP_", "MKL_", "MPL", "COV", "LD_")  # beginnings of names
 _PACKAGES = ("torch._dynamo", "torch.distributed.nn", "torch.nn.attention.flex_attention", "safetensors.torch")
 _PACKAGES += ("matplotlib.pyplot", "pydantic.main", "regex", "sacrebleu", "sentencex", "tabulate", "tqdm", "yaml")
+_PROGRAMS = ("transformer_mt.__main__", "transformer_mt.cli.main")  # these must not be imported before they run
 _DIFFERENT = {"PYTHON_EXEC", "OMP_WAIT_POLICY", "MPLBACKEND"}  # these may differ
 
 
@@ -186,7 +187,9 @@ def _serve(parent: int) -> None:
 def _import_packages() -> None:
     import importlib
 
-    for name in _PACKAGES:
+    own = (file.relative_to(ROOT).with_suffix("").parts for file in sorted((ROOT / "transformer_mt").rglob("*.py")))
+    names = (".".join(parts).removesuffix(".__init__") for parts in own)
+    for name in (*_PACKAGES, *(name for name in names if name not in _PROGRAMS)):
         with contextlib.suppress(ImportError):  # it is not installed
             importlib.import_module(name)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.forks import PYTHON
 from transformer_mt.files import system
 from transformer_mt.files.replace import replace_text, replaced_folder
 from transformer_mt.runtime import peak_memory
@@ -24,7 +25,7 @@ SMALL = (
 )
 LIKE_WINDOWS = """
 import concurrent.futures.process, multiprocessing.popen_spawn_posix, multiprocessing.resource_tracker
-import matplotlib.pyplot, os, sacrebleu, signal, sys, torch  # these choose by the system that they find
+import matplotlib.pyplot, os, sacrebleu, signal, sys, torch, warnings  # these choose by the system that they find
 from importlib.abc import MetaPathFinder
 
 class Blocked(MetaPathFinder):
@@ -35,10 +36,15 @@ class Blocked(MetaPathFinder):
 sys.meta_path.insert(0, Blocked())
 for name in ("resource", "fcntl", "termios", "pwd", "grp", "readline"):
     sys.modules.pop(name, None)
+for name in [name for name in sys.modules if name.partition(".")[0] in ("transformer_mt", "filelock")]:
+    del sys.modules[name]  # a fork of the server of the tests has found another system
 for name in ("SIGHUP", "SIGKILL", "SIGALRM", "SIGUSR1", "SIGCHLD"):
     delattr(signal, name)
 for name in ("fork", "getuid", "geteuid", "getpgid", "killpg", "mkfifo", "sched_getaffinity", "uname"):
     delattr(os, name)
+for stream in (sys.stdin, sys.stdout, sys.stderr):
+    stream.reconfigure(encoding="cp1252", errors="backslashreplace" if stream is sys.stderr else "strict")
+warnings.filterwarnings("ignore", "only soft file lock")
 from transformer_mt.files import replace, system
 system.IS_WINDOWS = True
 replace._exchange = lambda one, other: False
@@ -50,15 +56,9 @@ run()
 def tmt(folder: Path, *arguments: str, stdin: str = "", code: int = 0) -> tuple[bytes, str]:
     """Run a command as on Windows with a console of Western Europe; its stdout and stderr."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore:only soft file lock", "-c", LIKE_WINDOWS, *arguments],
+        [*PYTHON, "-c", LIKE_WINDOWS, *arguments],
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "OMP_NUM_THREADS": "1",
-            "PYTHONIOENCODING": "cp1252",
-            "USERNAME": "me",
-        },
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "USERNAME": "me"},
         input=stdin.encode(),
         capture_output=True,
         timeout=150,
