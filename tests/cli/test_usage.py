@@ -84,6 +84,12 @@ def test_torchrun_is_refused_where_each_process_would_do_all(command: str, monke
     assert f"tmt {command} runs in one process" in capsys.readouterr().err
 
 
+def test_commands_of_one_process_do_not_pile_up() -> None:
+    for command in ("plot", "score", "plot"):
+        assert main.main([command, "--help"]) == 0
+    assert [one.name for one in main.app.registered_commands] == ["plot"]
+
+
 def test_two_scripts_are_installed() -> None:
     """Another package on PyPI installs a `tmt` too."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -110,6 +110,7 @@ def run() -> None:
 
 def add_commands(first: str) -> None:
     """Add the command that `first`, the first argument, names; otherwise all commands without options, for help."""
+    app.registered_commands.clear()  # those of an earlier call in this process
     for name in (first,) if first in COMMANDS else () if first == "--version" else COMMANDS:
         command = getattr(import_module(f"transformer_mt.cli.{name}"), name)
         if name == first:

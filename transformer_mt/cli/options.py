@@ -40,6 +40,8 @@ DeviceOption = Annotated[
     str,
     typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1 or mps.", autocompletion=completion.devices),
 ]
+_ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
+EngineOption = Annotated[str, typer.Option("--engine", metavar="NAME", help=_ENGINE, autocompletion=completion.engines)]
 MbrOption = Annotated[
     bool,
     typer.Option(

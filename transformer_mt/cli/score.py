@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import (
     STDOUT,
     DeviceOption,
+    EngineOption,
     FromOption,
     ModelsOption,
     ThreadsOption,
@@ -34,7 +34,6 @@ _ALIGNMENT = "Also write word alignments to this file (- for stdout), in the Pha
 _GAIN = "Also write what the source adds, in nats per token: the best score to find wrong pairs."
 _PER_TOKEN = "Also write each token with its log-probability."
 _JSON = "Write one JSON object a line, with tokens, their scores, and notes."
-_ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
 
 
 def score(
@@ -50,7 +49,7 @@ def score(
     per_token: Annotated[bool, typer.Option("--per-token", help=_PER_TOKEN)] = False,
     json: Annotated[bool, typer.Option("--json", help=_JSON)] = False,
     threads: ThreadsOption = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
+    engine: EngineOption = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
     """Score sentence pairs by the log-probability of the target.

@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from transformer_mt.cli.completion import engines
-from transformer_mt.cli.options import DeviceOption, ThreadsOption, model_option
+from transformer_mt.cli.options import DeviceOption, EngineOption, ThreadsOption, model_option
 from transformer_mt.serving.limits import Limits
 
 _USUAL = Limits()
 _MODELS = "Run or model folder; repeat it to serve several directions. Default: the newest finished run."
 _HOST = "Address to listen on. 0.0.0.0: all networks of this machine."
-_ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
 _KEYS = "File with one API key on each line; requests without one are refused."
 _CHARACTERS = "Characters of a request."
 _QUEUE = "Sentences of all clients that may wait, for each model."
@@ -26,7 +24,7 @@ def serve(
     model: Annotated[list[Path] | None, model_option(help=_MODELS)] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help=_HOST)] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0: any free one.")] = 5000,
-    engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
+    engine: EngineOption = "tmt",
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     api_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help=_KEYS)] = None,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import (
     SEED,
     DeviceOption,
+    EngineOption,
     FromOption,
     MbrOption,
     ModelsOption,
@@ -36,7 +36,6 @@ _BEAM = "Beam width; 1: greedy. Default: the model's."
 _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 _TOP_K = "Sample from the k most likely tokens; 0: all."
 _GLOSSARY = "Terms that translations must contain: a file with term, tab, translation. Numbers are copied too."
-_ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
 _DOCUMENT = "Translate a document and keep its markup: Markdown, HTML or plain text. -: stdin."
 _FORMAT = "Format of the document: text, markdown, html or strings. Default: by its suffix."
 _OUTPUT = "File to write; it appears once it is complete."
@@ -84,7 +83,7 @@ def translate(
     attention_of: Annotated[str, typer.Option(metavar="WHICH", help=_ATTENTION_OF)] = "all",
     theme: ThemeOption = "light",
     threads: ThreadsOption = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
+    engine: EngineOption = "tmt",
     device: DeviceOption = "auto",
     weights: WeightsOption = "float32",
 ) -> None:
