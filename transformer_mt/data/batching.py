@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,15 +73,14 @@ class Batch(NamedTuple):
         return len(self.source_BS) if self.layout is None else self.layout.pairs
 
     def to(self, device: torch.device) -> Batch:
-        return self._moved(lambda tensor: moved_to(tensor, device))
+        source_BS, target_in_BT, target_out_BT, real_N = (moved_to(tensor, device) for tensor in self[:4])
+        layout = None if self.layout is None else self.layout.to(device)
+        return Batch(source_BS, target_in_BT, target_out_BT, real_N, layout)
 
     def pinned(self) -> Batch:
         """The batch in memory that a CUDA GPU reads directly."""
-        return self._moved(lambda tensor: tensor.pin_memory())
-
-    def _moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
-        source_BS, target_in_BT, target_out_BT, real_N = map(move, self[:4])
-        return Batch(source_BS, target_in_BT, target_out_BT, real_N, self.layout and self.layout.moved(move))
+        source_BS, target_in_BT, target_out_BT, real_N = (tensor.pin_memory() for tensor in self[:4])
+        return Batch(source_BS, target_in_BT, target_out_BT, real_N, self.layout and self.layout.pinned())
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first and the second half of the sentences. There must be at least two."""
