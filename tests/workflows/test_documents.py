@@ -17,7 +17,7 @@ from lxml import html
 from markdown_it import MarkdownIt
 
 import transformer_mt as tmt
-from tests.growth import assert_linear
+from tests.growth import assert_grows
 from transformer_mt.cli import main
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
@@ -584,7 +584,7 @@ def test_a_long_paragraph_takes_linear_time(form: str, sentence: str) -> None:
     def work(sentences: int) -> None:
         assert translate_document(sentence * sentences, Fake(backwards, True), form).text.count("SCHNELL") == sentences
 
-    assert_linear(work, 250)
+    assert_grows(work, 250)
 
 
 @pytest.mark.parametrize(
@@ -598,7 +598,7 @@ def test_a_long_paragraph_takes_linear_time(form: str, sentence: str) -> None:
     ids=lambda page: page(1),
 )
 def test_broken_pages_take_linear_time(page: Callable[[int], str]) -> None:
-    assert_linear(lambda size: translate_document(page(size), Fake(louder, terms=True), "html"), 2_500)
+    assert_grows(lambda size: translate_document(page(size), Fake(louder, terms=True), "html"), 2_500)
 
 
 def test_what_has_no_translation_is_left_and_named() -> None:
