@@ -8,8 +8,8 @@ Tests write `PYTHON` in a command where they would write `sys.executable`:
 The program has the arguments, folder, environment, stdin, stdout and stderr of this command. It gets the signals of the
 command, and the command ends as it does. If the command is killed, so is the program. A command with other variables
 that Python reads when it starts, such as `PYTHONHASHSEED`, gets a new Python. A test names `sys.executable` if it is
-about the start or the end of Python itself, limits, groups of processes, or the moment at which a killed one is gone.
-Strings have the same hashes in all forks.
+about imports, the start or the end of Python itself, limits, groups of processes, or the moment at which a killed one
+is gone. Strings have the same hashes in all forks.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _command(arguments: list[str]) -> NoReturn:
         if _is_usual(environment):
             with _connected(Path(folder), parent, environment) as server:
                 signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)  # until they can be forwarded
-                with contextlib.suppress(ConnectionError, EOFError):  # there is no server any more
+                with contextlib.suppress(OSError, EOFError):  # there is no server any more
                     _stand_for(server, _started(server, arguments))
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     os.execv(sys.executable, [sys.executable, *arguments])
@@ -190,7 +190,7 @@ def _import_packages() -> None:
     own = (file.relative_to(ROOT).with_suffix("").parts for file in sorted((ROOT / "transformer_mt").rglob("*.py")))
     names = (".".join(parts).removesuffix(".__init__") for parts in own)
     for name in (*_PACKAGES, *(name for name in names if name not in _PROGRAMS)):
-        with contextlib.suppress(ImportError):  # it is not installed
+        with contextlib.suppress(Exception):  # not installed; or broken, which the program then says itself
             importlib.import_module(name)
 
 

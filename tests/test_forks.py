@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 from tests.forks import PYTHON, executable
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="forks processes that use torch")]
+ROOT = Path(__file__).resolve().parents[1]
 WAITS = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(100)"
 
 
@@ -63,6 +67,24 @@ def test_it_is_a_fork_unless_its_environment_asks_for_a_new_python(
     (tmp_path / "copy" / "transformer_mt").mkdir(parents=True)
     (tmp_path / "copy" / "transformer_mt" / "__init__.py").touch()
     assert run(tmp_path / "copy") == f"False {tmp_path / 'copy' / 'transformer_mt' / '__init__.py'}\n"
+
+
+def test_it_has_imported_the_package_but_no_program_of_it() -> None:
+    names = ("workflows.train", "serving.app", "cli.translate", "cli.main", "__main__")
+    program = f"import sys; print(*('transformer_mt.' + name in sys.modules for name in {names}))"
+    done = subprocess.run([*PYTHON, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 3 + ["False"] * 2
+
+
+def test_without_its_server_it_is_a_new_python() -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(f"{folder}/socket")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "PASSIVE"}
+        Path(folder, "server.json").write_text(json.dumps([os.getpid(), environment]), encoding="utf-8")
+        command = [*PYTHON, "-c", "import sys; print('torch' in sys.modules)"]
+        environment = {**os.environ, "TMT_TEST_FORKS": folder}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,9 +46,9 @@ def _write(folder: Path, corpus: dict[str, Any], tokenizer: dict[str, Any], **da
 def tmt(tmp_path: Path) -> Run:
     """Runs `tmt prepare` with these options in a folder with config.yaml."""
 
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
+    def run(*options: str, python: Sequence[str] = PYTHON) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*PYTHON, *COMMAND, *options], cwd=tmp_path, env=_environment(), capture_output=True, text=True, timeout=150
+            [*python, *COMMAND, *options], cwd=tmp_path, env=_environment(), capture_output=True, text=True, timeout=150
         )
 
     return run
@@ -153,7 +153,7 @@ def test_aihub_workbooks(
 def test_the_phrasebook_needs_no_files_and_two_runs_print_the_same(tmp_path: Path, tmt: Run) -> None:
     corpus = {"kind": "phrasebook", "train": 5_000, "validation": 50, "test": 60}
     _write(tmp_path, corpus, {"kind": "whitespace", "min_frequency": 1}, source="ko")
-    first, second = tmt(), tmt()
+    first, second = tmt(), tmt(python=[sys.executable])  # a new Python shows what imports print
     assert first.returncode == second.returncode == 0, first.stderr
     assert "up to date; --force prepares again" in second.stdout
     assert first.stdout.splitlines()[:-2] == second.stdout.splitlines()[:-2]

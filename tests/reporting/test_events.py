@@ -221,7 +221,7 @@ def test_texts_are_shortened_to_columns(text: str, columns: int, short: str):
     assert shortened(text, columns) == short
 
 
-def test_a_very_long_text_is_shortened_at_once():
+def test_a_very_long_text_is_shortened_in_linear_time():
     assert shortened("한a" * 50_000, 300) == "한a" * 99 + "한…"
     assert_grows(lambda size: shortened("한a" * size, 300), 12_500)
 

@@ -191,7 +191,7 @@ def directions_as_json(reports: Mapping[str, Report]) -> dict[str, Any]:
     """The mean of each metric, and the report of each direction as `as_json` writes it."""
     values = {name: [one.scores[name].value for one in reports.values() if name in one.scores] for name in METRICS}
     return {
-        "mean": {name: sum(some) / len(some) if some else None for name, some in values.items()},
+        "mean": {name: sum(some) / len(some) if len(some) == len(reports) else None for name, some in values.items()},
         "directions": {name: as_json(one) for name, one in reports.items()},
     }
 

@@ -140,6 +140,8 @@ class Frame:
             scope["headers"] = [one for one in scope["headers"] if one[0] != b"range"]
             await self.app(scope, receive, send_framed)
         except RequestError as error:
+            if started:
+                raise
             await error_response(error)(scope, receive, send_framed)
         except Exception:
             _log.exception("a request failed")

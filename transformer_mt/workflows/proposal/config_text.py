@@ -57,6 +57,9 @@ def _with_comment(line: str, comment: str) -> Iterator[str]:
     if len(before) > WIDTH - 40:
         yield line
         before = " " * COLUMN
+    if not comment.strip():
+        yield line
+        return
     yield from _wrapper(WIDTH, f"{before}# ", f"{' ' * COLUMN}# ").wrap(" ".join(comment.split()))
 
 
