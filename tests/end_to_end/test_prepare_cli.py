@@ -70,13 +70,21 @@ def server(corpora: Any) -> Iterator[str]:
         thread.join()
 
 
+def _seconds_of_children() -> float:
+    """CPU time of the child processes that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 WORDS = {"kind": "spacy", "case": "lower", "min_frequency": 2}
 
 
 @pytest.mark.corpora
 def test_multi30k_has_the_published_vocabulary_sizes(tmp_path: Path, server: str, tmt: Run) -> None:
     _write(tmp_path, {"kind": "multi30k", "directory": "data/multi30k", "mirror": server}, WORDS)
-    done = tmt()
+    start = _seconds_of_children()
+    done = tmt(python=[sys.executable])  # a fork is no child
+    preparing = _seconds_of_children() - start
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "data" / "prepared" / "cli"
     assert {file.name for file in (tmp_path / "data" / "multi30k").glob("*.gz")} >= {"train.en.gz", "val.de.gz"}
@@ -91,7 +99,9 @@ def test_multi30k_has_the_published_vocabulary_sizes(tmp_path: Path, server: str
     assert "Traceback" not in done.stderr
 
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
-    again = tmt("--json")
+    start = _seconds_of_children()
+    again = tmt("--json", python=[sys.executable])
+    used = _seconds_of_children() - start
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before, "nothing is prepared again"
     report = json.loads(again.stdout)
     assert report["vocabulary"]["source"] == 5_893
@@ -99,6 +109,7 @@ def test_multi30k_has_the_published_vocabulary_sizes(tmp_path: Path, server: str
     assert report["is_new"] is False
     assert report["splits"]["train"]["source"]["mean"] == pytest.approx(13.1, abs=0.1)
     assert sum(report["splits"]["train"]["source"]["histogram"]) == 28_997
+    assert used < max(2.0, preparing / 8)  # seconds of CPU time; more only where preparing takes more, too
 
 
 @pytest.mark.corpora

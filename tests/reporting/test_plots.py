@@ -533,7 +533,7 @@ class TestTexts:
             assert fitted(text * size, SMALL, 2.0).endswith("\u2026")
             assert len(broken_into_lines(text * size, SMALL, 2.0, 3)) <= 3
 
-        assert_grows(work, 20_000)
+        assert_grows(work, 25_000)
 
 
 class TestCommand:

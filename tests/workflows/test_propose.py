@@ -29,6 +29,7 @@ from transformer_mt.phrasebook import generate
 from transformer_mt.runtime.device import Machine
 from transformer_mt.workflows import propose
 from transformer_mt.workflows.proposal import timing
+from transformer_mt.workflows.proposal.config_text import config_text
 from transformer_mt.workflows.proposal.sizes import epochs_for, held_out, sizes_for, warmup_for
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 from transformer_mt.workflows.propose import Proposal, propose_config
@@ -823,3 +824,8 @@ def test_a_file_of_pairs_that_cannot_be_read_is_not_left_out_of_a_folder() -> No
     assert "different numbers of columns" in _error("data").message
     Path("data/c.txt").rename("data/README.txt")
     assert propose_config("data").pairs == len(PAIRS["de", "en"])
+
+
+@pytest.mark.parametrize("value", ["x", "x" * 100])
+def test_a_key_with_an_empty_comment_is_written_once(value: str) -> None:
+    assert config_text({"a": value}, {"a": " "}, "").splitlines().count(f"a: {value}") == 1

@@ -49,7 +49,8 @@ def _lines(values: Mapping[str, Any], comments: Mapping[str, str], path: str, de
 
 def _with_comment(line: str, comment: str) -> Iterator[str]:
     """A line and its comment; a long comment continues on lines of its own."""
-    if not comment:
+    words = " ".join(comment.split())
+    if not words:
         yield line
         return
     before = line.ljust(COLUMN)
@@ -57,10 +58,7 @@ def _with_comment(line: str, comment: str) -> Iterator[str]:
     if len(before) > WIDTH - 40:
         yield line
         before = " " * COLUMN
-    if not comment.strip():
-        yield line
-        return
-    yield from _wrapper(WIDTH, f"{before}# ", f"{' ' * COLUMN}# ").wrap(" ".join(comment.split()))
+    yield from _wrapper(WIDTH, f"{before}# ", f"{' ' * COLUMN}# ").wrap(words)
 
 
 def _flow(value: Any) -> str:
