@@ -332,6 +332,23 @@ class TestModel:
             assert "it is not replaced" in error
             assert file.read_bytes() == before
 
+    def test_a_file_of_a_corpus_is_not_replaced(self, tmt, model, tmp_path, monkeypatch):
+        """Not by any name, though the records of another run are damaged."""
+        monkeypatch.chdir(tmp_path)
+        corpus = tmp_path / "data" / "test.en"
+        corpus.parent.mkdir()
+        corpus.write_text("The references.\n")
+        (tmp_path / "link").symlink_to(corpus)
+        records = {"a": "{", "b": "[]", "c": json.dumps([{"corpus": [{"path": "gone"}, {"path": "data/test.en"}]}])}
+        for name, text in records.items():
+            (tmp_path / "runs" / name).mkdir(parents=True)
+            (tmp_path / "runs" / name / "run.json").write_text(text)
+        for given in (corpus, "data/test.en", "link"):
+            code, out, error = tmt("--model", model, "-o", given)
+            assert (code, out) == (2, "")
+            assert f"{given}: runs/c was trained or tested with this file: it is not replaced" in error
+        assert corpus.read_text() == "The references.\n"
+
     def test_translations_are_written_if_nobody_reads_the_scores(self, tmt, model, tmp_path, monkeypatch):
         class Gone(io.StringIO):
             def write(self, text):

@@ -7,6 +7,7 @@ import statistics
 import sys
 
 import pytest
+from scipy.stats import ttest_ind
 
 from transformer_mt import TmtError, compare_runs
 from transformer_mt.cli import main
@@ -103,6 +104,57 @@ def test_means_over_seeds(make, capsys):
     assert found.lines[-1].endswith("41.50 ± 1.80")
     assert capsys.readouterr().err == ""
     assert json.loads(json.dumps(found.to_json()))["groups"][0]["scores"]["test"]["bleu"]["runs"] == 3
+
+
+def test_differences_between_means_are_those_of_welchs_test(make):
+    values = {"base": (40.0, 41.0, 43.5), "wide": (45.0, 44.0, 46.5, 45.2)}
+    for name, numbers in values.items():
+        more = {"model__d_ff": 64} if name == "wide" else {}
+        for seed, bleu in enumerate(numbers):
+            make(f"{name}-{seed}", ((bleu / 20, bleu - 1, True),), _scores(bleu), seed=seed, **more)
+    found = compare_runs()
+    (difference,) = found.differences
+    assert difference.names == ["wide-0", "wide-1", "wide-2", "wide-3"]
+    expected = ttest_ind(values["wide"], values["base"], equal_var=False)
+    low, high = expected.confidence_interval(0.95)
+    for scale, one in ((1, difference.scores["test"]["bleu"]), (20, difference.loss), (1, difference.bleu)):
+        assert one.value * scale == pytest.approx((low + high) / 2)
+        assert one.interval * scale == pytest.approx((high - low) / 2)
+        assert one.p_value == pytest.approx(expected.pvalue)
+    assert "base-0, base-1, base-2: ± half its 95 % confidence interval" in found.lines[-3]
+    assert found.lines[-1].endswith("+3.67 ± 3.71, p 0.051")
+    assert found.lines[-1].startswith("wide-0, wide-1, wide-2, wide-3    64  +0.18")
+    assert json.loads(json.dumps(found.to_json()))["differences"][0]["scores"]["test"]["chrf"]["value"] > 0
+
+
+def test_a_difference_that_no_seed_changes_has_no_probability(make):
+    for seed in (1, 2):
+        make(f"a-{seed}", ((2.0, 30.0, True),), _scores(40.0), seed=seed)
+        make(f"b-{seed}", ((2.0, 30.0, True),), _scores(42.0), seed=seed, model__d_ff=64)
+    found = compare_runs()
+    one = found.differences[0].scores["test"]["bleu"]
+    assert (one.value, one.interval, one.p_value) == (2.0, None, None)
+    assert found.lines[-1].split() == ["b-1,", "b-2", "64", "+0.000", "+0.00", "+2.00"]
+
+
+@pytest.mark.parametrize(
+    ("more", "missing"),
+    [
+        ({"scores": {"text": "2"}}, {"scores"}),
+        ({"scores": {"decoding": {"beam": 1}}}, {"scores"}),
+        ({"training__bleu_sentences": 7}, {"bleu"}),
+        ({"corpus": [{"path": "train.tsv", "sha256": "b" * 64}]}, {"loss", "bleu"}),
+    ],
+)
+def test_what_does_not_compare_has_no_difference(make, more, missing):
+    for seed in (1, 2):
+        make(f"a-{seed}", ((seed, 30.0 + seed, True),), _scores(40.0 + seed, text="1"), seed=seed)
+        other = {"model__d_ff": 64, **more, "scores": _scores(42.0 - seed, **{"text": "1", **more.get("scores", {})})}
+        make(f"b-{seed}", ((seed, 30.0 + seed, True),), seed=seed, **other)
+    found = compare_runs()
+    (one,) = found.differences
+    assert {key for key in ("loss", "bleu", "scores") if not getattr(one, key)} == missing
+    assert "-" in found.lines[-1].split()[3:]
 
 
 def test_a_mean_has_no_run_twice_and_none_of_another_corpus(make, capsys):

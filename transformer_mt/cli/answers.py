@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from transformer_mt.cli.options import STDOUT, as_unicode
-from transformer_mt.config.runs import belongs_to_run
+from transformer_mt.config.runs import belongs_to_run, run_of_corpus
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
+from transformer_mt.reporting.notes import LineNotes as LineNotes
 from transformer_mt.reporting.program import quoted
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 
-MAX_NOTES = 20
 _ANOTHER = "Choose another file to write."
 
 
@@ -107,6 +107,10 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
         if is_own or (output.is_file() and output.suffix in (".yaml", ".yml")):
             kind = "belongs to a model or run" if is_own else "may be a config"
             raise TmtError(f"this file {kind}: it is not replaced", place=output, remedy=_ANOTHER)
+        if (run := run_of_corpus(output)) is not None:
+            raise TmtError(
+                f"{run} was trained or tested with this file: it is not replaced", place=output, remedy=_ANOTHER
+            )
         if output.suffix in (".gz", ".xz", ".bz2", ".zst"):
             remedy = "Name a file without this ending, and compress it afterwards."
             raise TmtError("output is not written compressed", place=output, remedy=remedy)
@@ -141,25 +145,3 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         return
     with replaced_file(output) as aside, aside.open("wb") as stream:
         yield stream
-
-
-class Notes:
-    """Prints what was lost: the first lines one by one, and at the end how many more there were."""
-
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say = say
-        self._printed = 0
-        self._omitted = 0
-
-    def add(self, number: int, notes: tuple[str, ...]) -> None:
-        if not notes:
-            return
-        if self._printed < MAX_NOTES:
-            self._printed += 1
-            self._say(f"tmt: line {number}: {'; '.join(notes)}")
-        else:
-            self._omitted += 1
-
-    def close(self) -> None:
-        if self._omitted:
-            self._say(f"tmt: and {self._omitted} more lines with notes; --json shows all of them")

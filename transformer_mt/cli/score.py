@@ -56,7 +56,7 @@ def score(
 
     Writes a line for each pair: log-probability in nats, its mean per token, number of tokens; separated by tabs.
     """
-    from transformer_mt.cli.answers import Notes, check_outputs, opened
+    from transformer_mt.cli.answers import LineNotes, check_outputs, opened
     from transformer_mt.workflows.score import Computing, ScoreTotals, Wanted, pharaoh
     from transformer_mt.workflows.score import score as work
 
@@ -66,7 +66,7 @@ def score(
     align = alignment is not None or json
     wanted = Wanted(to, from_, zero_shot)
     pairs = work(source, target, model or (), align=align, gain=gain, computing=computing, engine=engine, wanted=wanted)
-    totals, notes = ScoreTotals(), Notes(partial(print, file=sys.stderr))
+    totals, notes = ScoreTotals(), LineNotes(partial(print, file=sys.stderr))
     with ExitStack() as stack:
         stream = stack.enter_context(opened(output))
         links = stack.enter_context(opened(alignment)) if alignment is not None else None

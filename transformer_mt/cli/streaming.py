@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from transformer_mt.cli.answers import Notes, Writer, form_of, opened
+from transformer_mt.cli.answers import LineNotes, Writer, form_of, opened
 from transformer_mt.config.direction import SEVERAL
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import LONGEST_LINE, count_lines, line_batches, too_long
@@ -59,7 +59,7 @@ def translate_all(
     watched = known is not None and sys.stderr.isatty()
     progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
     with progress as bar, opened(output) as stream, loaded_stays():
-        notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
+        notes = LineNotes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head or {})
         for batch in [text] if text else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
@@ -100,7 +100,7 @@ def write_document(
         print(f"tmt: {result.glossary}", file=sys.stderr)
 
 
-def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:
+def _batches(input_: Path | None, checked: bool, notes: LineNotes, translator: Interpreter) -> Iterator[list[str]]:
     """Sentences from a file, a pipe or a prompt."""
     warn = partial(notes.add, notes=("not UTF-8; invalid bytes were replaced by U+FFFD",))
     if input_ is not None and checked:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 
 RUNS = Path("runs")
@@ -21,3 +23,14 @@ def belongs_to_run(file: Path) -> bool:
     is_run = any((folder / name).exists() for name in (FACTS, METRICS, STATE, WEIGHTS))
     is_named = file.name in _OWN or file.suffix == Path(WEIGHTS).suffix
     return file.is_file() and (is_tokenizer or (is_run and is_named))
+
+
+def run_of_corpus(file: Path) -> Path | None:
+    """A run in runs/ whose corpus has this file; None if there is none."""
+    if file.is_file():
+        for facts in sorted(RUNS.glob(f"*/{FACTS}")):
+            with suppress(OSError, ValueError, RecursionError, TypeError, LookupError):
+                corpus = [Path(one["path"]) for one in json.loads(facts.read_text(encoding="utf-8"))[-1]["corpus"]]
+                if any(one.exists() and one.samefile(file) for one in corpus):
+                    return facts.parent
+    return None

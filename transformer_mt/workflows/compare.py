@@ -18,10 +18,13 @@ from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import run_names
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned, duration, shortened
+from transformer_mt.workflows.comparing.differences import Difference, GroupDifference, differences_of
 from transformer_mt.workflows.comparing.groups import SEED, SeedGroup, Spread, groups_of, made_in
 from transformer_mt.workflows.comparing.summary import Origin, RunSummary, folder_of, summary_of
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
+_MEANS = "Mean and standard deviation of runs that differ only in their seed"
+_DIFFERENCES = "Difference from {}: ± half its 95 % confidence interval over seeds (Welch's t-test)"
 _UNKNOWN = "-"
 _LONGEST = 40  # columns of a setting
 _MOST_NAMES = 5
@@ -31,49 +34,64 @@ _WAYS = {  # keys of `made_in`
     "weights": "{others} computed in another number format than {first}",
     "signature": "{others} and {first} have other forms of {name}",
 }
-_Value = Callable[["RunSummary | SeedGroup"], "float | Spread | None"]
+_One = RunSummary | SeedGroup | GroupDifference
+_Figure = float | Spread | Difference | None
+_Value = Callable[[_One], _Figure]
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs side by side. keys: of the settings that differ; groups: means over seeds; notes: what does not compare."""
+    """Runs side by side.
+
+    keys:        of the settings that differ
+    groups:      means over seeds
+    differences: of each group from the first one
+    notes:       what does not compare
+    """
 
     runs: Sequence[RunSummary]
     keys: Sequence[str]
     groups: Sequence[SeedGroup] = ()
+    differences: Sequence[GroupDifference] = ()
     notes: Sequence[str] = ()
 
     @property
     def lines(self) -> list[str]:
-        """Both tables as text."""
+        """The tables as text."""
         columns = _columns(self.runs)
         rows = [["run", *short_names(self.keys), "updates", "time", *columns]]
         for run in self.runs:
             name = visible(run.name) + (f" ({run.state})" if run.state != "finished" else "")
             numbers = f"{run.updates:,}", duration(run.seconds), *_cells(run, columns)
             rows.append([name, *_settings(run, self.keys), *numbers])
-        lines = aligned(rows, "<" + ">" * (len(rows[0]) - 1))
-        if not self.groups:
-            return lines
+        tables = [("", rows)]
         keys = [key for key in self.keys if key != SEED]
-        rows = [["seeds", *short_names(keys), *columns]]
-        for group in self.groups:
-            names = [visible(name) for name in group.names]
-            few = len(names) <= _MOST_NAMES
-            together = ", ".join(names) if few else f"{names[0]} … {names[-1]} ({len(names)})"
-            rows.append([together, *_settings(group, keys), *_cells(group, columns)])
-        title = "Mean and standard deviation of runs that differ only in their seed"
-        return [*lines, "", title, *aligned(rows, "<" + ">" * (len(rows[0]) - 1))]
+        if self.groups:
+            tables.append((_MEANS, _rows(self.groups, keys, columns)))
+        if self.differences:
+            tables.append((_DIFFERENCES.format(_together(self.groups[0])), _rows(self.differences, keys, columns)))
+        lines = list[str]()
+        for title, rows in tables:
+            lines += ["", title] if title else []
+            lines += aligned(rows, "<" + ">" * (len(rows[0]) - 1))
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         runs = [{**asdict(run), "folder": str(run.folder)} for run in self.runs]
-        groups = [asdict(group) for group in self.groups]
-        return {"keys": list(self.keys), "runs": runs, "groups": groups, "notes": list(self.notes)}
+        groups, differences = ([asdict(one) for one in some] for some in (self.groups, self.differences))
+        return {
+            "keys": list(self.keys),
+            "runs": runs,
+            "groups": groups,
+            "differences": differences,
+            "notes": list(self.notes),
+        }
 
 
 def compare_runs(runs: str | Path | Sequence[str | Path] = ()) -> RunComparison:
-    """What differs between runs, and how good each is; with means over runs that differ only in their seed.
+    """What differs between runs, and how good each is; with means over runs that differ only in their seed, and
+    whether these means differ by more than the seeds explain.
 
     runs: folders; default: all in runs/. Scores are those that `train` and `evaluate` stored with the models. Notes
     say what of it does not compare, and which folders are not runs.
@@ -90,7 +108,7 @@ def compare_runs(runs: str | Path | Sequence[str | Path] = ()) -> RunComparison:
     notes = [*_incomparable(found, origins), *notes]
     for text in notes:
         note(text)
-    return RunComparison(found, keys, groups, notes)
+    return RunComparison(found, keys, groups, differences_of(groups, found, origins), notes)
 
 
 def _all_runs() -> list[Path]:
@@ -157,7 +175,22 @@ def _others(text: str, names: Sequence[str], values: Sequence[Any]) -> list[str]
     return [text.replace("{others}", ", ".join(others)).replace("{first}", known[0][0])] if others else []
 
 
-def _settings(one: RunSummary | SeedGroup, keys: Sequence[str]) -> list[str]:
+def _rows(
+    groups: Sequence[SeedGroup | GroupDifference], keys: Sequence[str], columns: Mapping[str, tuple[int, _Value]]
+) -> list[list[str]]:
+    """A row for each group, below their headings."""
+    head = ["seeds", *short_names(keys), *columns]
+    return [head, *([_together(one), *_settings(one, keys), *_cells(one, columns)] for one in groups)]
+
+
+def _together(group: SeedGroup | GroupDifference) -> str:
+    """The names of its runs, or the first and the last of many."""
+    names = [visible(name) for name in group.names]
+    few = len(names) <= _MOST_NAMES
+    return ", ".join(names) if few else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def _settings(one: _One, keys: Sequence[str]) -> list[str]:
     return [shortened(shown((one.settings or {}).get(key, _UNKNOWN)), _LONGEST) for key in keys]
 
 
@@ -180,17 +213,22 @@ def _columns(runs: Sequence[RunSummary]) -> dict[str, tuple[int, _Value]]:
     return columns
 
 
-def _score(one: RunSummary | SeedGroup, test_set: str, measure: str) -> float | Spread | None:
+def _score(one: _One, test_set: str, measure: str) -> _Figure:
     return one.scores.get(test_set, {}).get(measure)
 
 
-def _cells(one: RunSummary | SeedGroup, columns: Mapping[str, tuple[int, _Value]]) -> list[str]:
+def _cells(one: _One, columns: Mapping[str, tuple[int, _Value]]) -> list[str]:
     of = 1 if isinstance(one, RunSummary) else len(one.names)
     return [_written(value(one), digits, of) for digits, value in columns.values()]
 
 
-def _written(value: float | Spread | None, digits: int, of: int) -> str:
+def _written(value: _Figure, digits: int, of: int) -> str:
     """A figure of a run, or of a group of `of` runs; one that only some of these have says of how many."""
+    if isinstance(value, Difference):
+        if value.interval is None or value.p_value is None:
+            return f"{value.value:+.{digits}f}"
+        chance = f"p {value.p_value:.3f}" if value.p_value >= 0.0005 else "p < 0.001"
+        return f"{value.value:+.{digits}f} ± {value.interval:.{digits}f}, {chance}"
     if isinstance(value, Spread):
         some = "" if value.runs == of else f" (of {value.runs})"
         return f"{value.mean:.{digits}f} ± {value.deviation:.{digits}f}{some}"
