@@ -163,6 +163,38 @@ def test_html_in_cells_is_reported_with_its_remedy(workshop: Any, tmp_path: Path
     assert sum(split.changed.get("entities", 0) for split in report.pairs.values()) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "problem", "remedy"),
+    [
+        ("Fuß@@ ball ist sch@@ ön.", "cut into pieces", "sed -E"),
+        ("▁Fuß ball ▁ist ▁schön.", "cut into pieces", "sed -E"),
+        ("Fuß￭ ball ist schön￭.", "cut into pieces", "sed -E"),
+        ("ja , das ist schön", "spaces before commas", "sacremoses -l de detokenize"),
+        ("das ist schön .", "spaces before commas", "sacremoses -l de detokenize"),
+        ("这 很 好 。", "spaces before commas", "sacremoses -l de detokenize"),
+    ],
+)
+def test_text_that_another_program_has_tokenized_is_reported(
+    workshop: Any, tmp_path: Path, sentences: Pairs, text: str, problem: str, remedy: str
+) -> None:
+    pairs = [(f"{source} {text}", target) for source, target in sentences[:100]]
+    for few in (sentences[100:102], sentences[100:900]):
+        table = _table(tmp_path / f"{len(few)}.tsv", [*few, *pairs])
+        found = _report(workshop, {"kind": "tsv", "files": table})
+        (remark,) = (one for one in remarks(found) if problem in one.text)
+        assert remark.text.startswith("100 pairs with")
+        assert remedy in remark.remedy
+        assert remark.places[0].endswith(f".tsv:{len(few) + 1}")
+        assert len(found.outliers) == 1
+
+
+@pytest.mark.parametrize("text", ["... ,5 .5 and so on", "@@ -1,5 +1 @@ ▁▁", "me@@home", "a.b , c", "Was ? Ja ! : ;"])
+def test_a_few_such_signs_are_no_tokenized_text(workshop: Any, tmp_path: Path, sentences: Pairs, text: str) -> None:
+    pairs = [(f"{source} {text}", target) for source, target in sentences[:9]]
+    report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", [*sentences[9:], *pairs])})
+    assert not [one.text for one in remarks(report) if "pieces" in one.text or "spaces before" in one.text]
+
+
 def test_the_report_shows_pairs_of_each_split_and_what_was_dropped(
     workshop: Any, tmp_path: Path, sentences: Pairs
 ) -> None:

@@ -327,6 +327,123 @@ def test_parallel_files_in_a_folder_an_archive_or_alone() -> None:
     assert "--data corpus.de --data corpus.en" in _error("news/a.de").remedy
 
 
+def _parallel(folder: str, **sizes: int) -> dict[str, Any]:
+    """Files NAME.de and NAME.en with different pairs: so many in each."""
+    first = 0
+    for name, size in sizes.items():
+        file = Path(folder, name.replace("__", "/").replace("_", "."))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for side, language in enumerate(("de", "en")):
+            pairs = PAIRS["de", "en"][first : first + size]
+            Path(f"{file}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+        first += size
+    return {name: {"source": f"{folder}/{name}.de", "target": f"{folder}/{name}.en"} for name in sizes}
+
+
+def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixture[str]) -> None:
+    files = _parallel("d", train=200, dev=30, dev2=20, newstest2014=40)
+    proposal = propose_config("d")
+    corpus = _corpus(proposal)
+    assert corpus == {
+        "kind": "text",
+        "train": (files["train"],),
+        "validation": files["dev"],
+        "test": {name: files[name] for name in ("dev2", "newstest2014")},
+    }
+    assert proposal.pairs == 200
+    assert ("splits", "by the names of the files: training train.de; validation dev.de; test dev2, newstest2014") in (
+        proposal.summary
+    )
+    Path("c.yaml").write_text(proposal.text, encoding="utf-8")
+    report = prepare(load_config(Path("c.yaml"))).report
+    assert {name: split.pairs for name, split in report.splits.items()} == {
+        "train": 200,
+        "validation": 30,
+        "dev2": 20,
+        "newstest2014": 40,
+    }
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "train", "validation", "tests"),
+    [
+        (
+            {"train__a": 90, "train__b": 90, "valid__a": 20, "test__a": 20},
+            ["train/a", "train/b"],
+            "valid/a",
+            ["test-a"],
+        ),
+        ({"europarl": 100, "val": 90}, ["europarl"], "val", []),
+        ({"my_training": 20, "validation_set_1": 90, "heldout": 10}, ["my.training"], "validation.set.1", ["heldout"]),
+        ({"news": 90, "dev": 100}, None, None, None),  # more than half of all: perhaps about developers
+        ({"a_dev": 90, "a_test": 100}, None, None, None),  # nothing would be left to learn from
+        ({"contest": 90, "devices": 60, "trains": 30}, None, None, None),
+    ],
+)
+def test_which_names_are_those_of_splits(
+    sizes: dict[str, int], train: list[str] | None, validation: str | None, tests: list[str] | None
+) -> None:
+    _parallel("d", **sizes)
+    corpus = propose_config("d").config.data.corpus[0]
+    if train is None:
+        assert corpus.files == ("d",)
+        return
+    assert [one.source for one in corpus.train] == [f"d/{name}.de" for name in train]
+    assert corpus.validation.target == f"d/{validation}.en"
+    assert list(corpus.test or ()) == tests
+
+
+def test_tables_that_are_named_as_splits_are_not_mixed() -> None:
+    rows = PAIRS["de", "en"]
+    Path("tables").mkdir()
+    for name, first, last in (
+        ("train-0-of-2", 0, 90),
+        ("train-1-of-2", 90, 180),
+        ("val", 180, 240),
+        ("test", 240, 300),
+    ):
+        _table(f"tables/{name}.tsv", rows[first:last])
+    corpus = _corpus(propose_config("tables"))
+    assert corpus["train"] == ("tables/train-0-of-2.tsv", "tables/train-1-of-2.tsv")
+    assert (corpus["validation"], corpus["test"]) == ("tables/val.tsv", {"test": "tables/test.tsv"})
+
+
+def test_a_test_set_without_validation_stays_out_of_training(capsys: pytest.CaptureFixture[str]) -> None:
+    files = _parallel("d", train=200, test=40)
+    proposal = propose_config("d")
+    (corpus,) = proposal.config.data.corpus
+    assert [one.model_dump() for one in corpus.files] == [files["train"]]
+    assert (proposal.pairs, corpus.split.validation) == (200, held_out(200))
+    assert "d/test.de: not read, because it is a test set by its name (test)" in capsys.readouterr().err
+
+
+def test_beside_a_corpus_with_splits_all_others_are_for_training() -> None:
+    _parallel("d", train=200, dev=30, test=40)
+    more = _table("more.tsv", PAIRS["de", "en"][270:])
+    one, other = propose_config(["d", more]).config.data.corpus
+    assert (one.validation.source, other.split.validation, other.split.test) == ("d/dev.de", 0, 0)
+
+
+def test_a_config_that_mixes_files_named_as_splits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _parallel("d", train=200, dev=30, test=40)
+    config = {
+        "name": "mixed",
+        "data": {"source": "de", "target": "en", "corpus": {"kind": "text", "files": "d"}},
+        "tokenizer": {"kind": "whitespace"},
+        "training": {"max_epochs": 1},
+    }
+    said = list[str]()
+    prepare(Config.model_validate(config), say=said.append)
+    (text,) = said
+    assert text.startswith("d/dev.de: a validation or test set by its name, but `files` are mixed and divided")
+
+
+def test_text_that_is_tokenized_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    propose_config(_table("a.tsv", [(de.replace(".", " ."), en) for de, en in PAIRS["de", "en"]]))
+    assert "of the first 300, 196 pairs with spaces before commas" in capsys.readouterr().err
+
+
 def test_several_files_are_one_corpus_if_they_have_the_same_form() -> None:
     one, two = _table("1.tsv", PAIRS["de", "en"][:200]), _table("2.tsv", PAIRS["de", "en"][200:])
     other = _table("3.csv", [("English", "German"), *((en, de) for de, en in PAIRS["de", "en"][:100])], ",")

@@ -21,6 +21,7 @@ from typing import Any
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus, FilesOptions
+from transformer_mt.corpora.splits import splits_of
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, has_results, is_journal_of
@@ -91,8 +92,7 @@ def prepare(
         for corpus in corpora:
             corpus.verify()
         accept(_files_of(config, corpora))
-        if any(map(_has_two_ways_of_splitting, config.data.corpus)):
-            say(_NOT_SPLIT)
+        _tell_of_splits(config, corpora, say)
 
         def can_continue(aside: Path) -> bool:
             return is_journal_of(aside / SCRATCH, fingerprint)
@@ -116,9 +116,20 @@ def prepare(
 _INTERRUPTIONS = (KeyboardInterrupt, LostError)
 _GOES_ON = "an interrupted run has prepared a part of this data; going on from there"
 _STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
-_NOT_SPLIT = "`split` has no effect beside `train`: a corpus of several files is not divided"
 _ELSEWHERE = "Choose another data.prepared or another name."
 _IS_KEPT = "the finished part is kept; the same command goes on from there"
+
+
+def _tell_of_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[str], object]) -> None:
+    """Splits without effect, and others than the names of the files tell."""
+    if any(map(_has_two_ways_of_splitting, config.data.corpus)):
+        say("`split` has no effect beside `train`: a corpus of several files is not divided")
+    for splits in filter(None, map(splits_of, corpora)):
+        first, *_ = (files[0] for files in (*splits.validation, *splits.tests.values()))
+        say(
+            f"{first}: a validation or test set by its name, but `files` are mixed and divided; give `train`,"
+            " `validation` and `test`, as `tmt init files --data` writes them"
+        )
 
 
 def _has_two_ways_of_splitting(options: CorpusConfig) -> bool:

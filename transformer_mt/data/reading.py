@@ -29,7 +29,15 @@ from transformer_mt.text.cleaning import fault_of_pair
 SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
 LANGUAGE = "language"  # a rule that drops pairs
-DECODED, QUOTED, ENTITIES, TAGS = "decoded", "quoted", "entities", "tags"  # kinds of outliers
+# Kinds of outliers.
+DECODED, QUOTED, ENTITIES, TAGS, PIECES, TOKENIZED = "decoded", "quoted", "entities", "tags", "pieces", "tokenized"
+_UNUSUAL = {
+    DECODED: Batch.wrongly_decoded,
+    QUOTED: Batch.quoted_as_csv,
+    TAGS: Batch.with_tags,
+    PIECES: Batch.in_pieces,
+    TOKENIZED: Batch.tokenized,
+}
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,7 @@ class Cleaner:
             counts.changed.update(sorted(changed.get(row, set()) | changed_too.get(row, set())))
         cleaned = raw._replace(sources=sources, targets=targets)
         dropped = self._drop(cleaned, counts)
-        unusual_lines = {DECODED: Batch.wrongly_decoded, QUOTED: Batch.quoted_as_csv, TAGS: Batch.with_tags}
-        if not self.rules.entities:
-            unusual_lines[ENTITIES] = Batch.with_entities
+        unusual_lines = _UNUSUAL if self.rules.entities else {**_UNUSUAL, ENTITIES: Batch.with_entities}
         shown = (Batch(sources), Batch(targets)) if self.rules.entities else batches  # `&lt;b&gt;` becomes a tag
         for kind, unusual in unusual_lines.items():
             for row in sorted((unusual(shown[0]) | unusual(shown[1])) - dropped):

@@ -20,9 +20,12 @@ from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.languages import two_letters
 from transformer_mt.text.cleaning import (
     NO_TEXT_NOR_JOINERS,
+    PIECE_MARKS,
+    STOPS,
     WRONG_NEXT,
     WRONG_STARTS,
     clean_text,
+    cut_into_pieces,
     not_words,
     quoted_as_csv,
     wrongly_decoded,
@@ -33,7 +36,7 @@ from transformer_mt.text.entities import has_entities, has_tags
 # sentences that differ only in these
 PAIR_KEYS = "pair", "leak", "source", "target"
 KEYS = np.dtype([(name, "<u8") for name in PAIR_KEYS])
-_ODD, _SPACE, _LINE, _START, _AFTER, _LOST = (np.uint8(1 << bit) for bit in range(6))
+_ODD, _SPACE, _LINE, _START, _AFTER, _LOST, _STOP = (np.uint8(1 << bit) for bit in range(7))
 _BREAKS = re.compile(r"[\t\n\r]")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
 Flags = NDArray[np.uint8]
@@ -85,6 +88,17 @@ class Batch:
     def with_tags(self) -> set[int]:
         """The rows with tags of HTML or of translation memories."""
         return {row for row, line in enumerate(self.lines) if "<" in line and has_tags(line)}
+
+    def in_pieces(self) -> set[int]:
+        """The rows for which `cleaning.cut_into_pieces` is true."""
+        if not any(mark in self._joined for mark in PIECE_MARKS):
+            return set()
+        return {row for row, line in enumerate(self.lines) if cut_into_pieces(line)}
+
+    def tokenized(self) -> set[int]:
+        """The rows with a space before a comma or full stop, and a space or nothing after it."""
+        before, stop, after = self._flags[:-2], self._flags[1:-1], self._flags[2:]
+        return set(self._rows(((before & _SPACE) != 0) & ((stop & _STOP) != 0) & ((after & (_SPACE | _LINE)) != 0)))
 
     def clean(self, rules: CleaningConfig, language: str) -> tuple[list[str], dict[int, set[str]]]:
         """`clean_text` of each line, and the names of the rules that changed it, by row."""
@@ -150,6 +164,7 @@ def _table() -> Flags:
     ):
         flags[[found.start() for found in pattern.finditer(plain)]] |= flag
     flags[0xFEFF] |= _ODD
+    flags[[ord(stop) for stop in STOPS]] |= _STOP
     flags[ord(" ")], flags[ord("\n")], flags[0xFFFD] = _SPACE, _LINE, _LOST
     return flags
 

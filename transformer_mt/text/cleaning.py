@@ -116,6 +116,16 @@ def quoted_as_csv(text: str) -> bool:
     return text[:1] == text[-1:] == '"' and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
+PIECE_MARKS = "@@", "▁", "￭"  # of subword-nmt, SentencePiece, and OpenNMT's Tokenizer
+_CUT_INTO_PIECES = re.compile(r"\w@@(?: |$)|(?:^| )▁\w|￭")
+STOPS = ".,。，、।"
+
+
+def cut_into_pieces(text: str) -> bool:
+    """Whether it has pieces of words as other programs write them, such as `foot@@ ball` or `▁foot ball`."""
+    return _CUT_INTO_PIECES.search(text) is not None
+
+
 @functools.cache
 def not_words() -> re.Pattern[str]:
     """Matches all but letters, digits, and the vowel signs and tone marks that distinguish words in some scripts."""

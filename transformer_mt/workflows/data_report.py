@@ -12,7 +12,7 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
-from transformer_mt.data.reading import DECODED, ENTITIES, QUOTED, TAGS
+from transformer_mt.data.reading import DECODED, ENTITIES, PIECES, QUOTED, TAGS, TOKENIZED
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
@@ -28,6 +28,7 @@ MANY_UNKNOWN = 0.02  # share of the tokens in validation
 MANY_DROPPED = 0.1  # share of the pairs read
 MANY_FOREIGN = 0.002  # share of the pairs checked with a sentence in another language
 MANY_TOKENS = 3.0  # per word
+MANY_PIECES, MANY_TOKENIZED = 0.01, 0.1  # shares of the pairs read
 USUAL_RATIO = 2.0  # of the tokens of two sides
 LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
 SHOWN = 3  # examples of outliers
@@ -195,13 +196,16 @@ def remarks(report: DataReport) -> Iterator[Remark]:
         yield from _overlap(overlap)
     yield from _drops(report)
     yield from _cuts(report)
-    yield from _outliers(report.outliers)
+    yield from outlier_remarks(report.outliers, sum(row.read for row in report.pairs.values()))
     for side in SIDES:
         yield from _tokenizer(report, side)
 
 
-def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
+def outlier_remarks(outliers: Mapping[str, Outliers], read: int) -> Iterator[Remark]:
+    """Remarks on unusual pairs, by kind. read: pairs; pieces, and spaces before commas, are usual in a few of them."""
     for kind, outlier in outliers.items():
+        if outlier.pairs < {PIECES: MANY_PIECES, TOKENIZED: MANY_TOKENIZED}.get(kind, 0) * read:
+            continue
         if kind == DECODED:
             yield Remark(
                 f"{number_of(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept",
@@ -224,6 +228,22 @@ def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
             yield Remark(
                 f"{number_of(outlier.pairs, 'pair')} with tags of HTML, such as <b>: kept",
                 "The model learns to write them, and may break them. Remove them if what you translate has none.",
+                outlier.places,
+            )
+        elif kind == PIECES:
+            yield Remark(
+                f"{number_of(outlier.pairs, 'pair')} with words that another program has cut into pieces, such as"
+                " foot@@ ball: kept",
+                "Use the text as it was before: this program cuts words itself. Otherwise translations have these"
+                " marks, and scores count pieces. To undo @@:  sed -E 's/@@( |$)//g' OLD > NEW",
+                outlier.places,
+            )
+        elif kind == TOKENIZED:
+            yield Remark(
+                f"{number_of(outlier.pairs, 'pair')} with spaces before commas and full stops, as tokenizers write"
+                " them: kept",
+                "Then write what you translate in the same way; scores do not compare with those of plain text. To undo"
+                " it, for a language such as de:  sacremoses -l de detokenize < OLD > NEW",
                 outlier.places,
             )
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -19,23 +19,38 @@ from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE, NAME
 from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.corpora.base import Pair
 from transformer_mt.corpora.looking import HEADER
+from transformer_mt.corpora.splits import TEST, VALIDATION
+from transformer_mt.data.doctor import Outliers
 from transformer_mt.data.planning import BatchSize, by_length, cut
+from transformer_mt.data.reading import PIECES, TOKENIZED
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError, check_type, number_of
 from transformer_mt.files.lines import path_of, paths_of
+from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
+from transformer_mt.text.batches import Batch
 from transformer_mt.text.entities import has_entities
 from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
+from transformer_mt.workflows.data_report import outlier_remarks
 from transformer_mt.workflows.proposal.config_text import config_text
 from transformer_mt.workflows.proposal.discover import Count, Found, discover
-from transformer_mt.workflows.proposal.sizes import Sizes, epochs_for, held_out, sizes_for, validate_every, warmup_for
+from transformer_mt.workflows.proposal.sizes import (
+    MOST_HELD_OUT,
+    Sizes,
+    epochs_for,
+    held_out,
+    sizes_for,
+    validate_every,
+    warmup_for,
+)
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
-PLOTS, VALIDATION, MOST = 0.2, 0.007, 2.0  # seconds of a validation: checkpoint and plots, each pair, both
+PLOTS, A_PAIR, MOST = 0.2, 0.007, 2.0  # seconds of a validation: checkpoint and plots, each pair, both
 
 
 @dataclass(frozen=True)
@@ -91,10 +106,23 @@ def propose_config(
     if count.different < FEWEST:
         remedy = "A translator learns from thousands of pairs. Check that this is the file you meant."
         raise TmtError(f"only {count.different} different pairs were found", place=given[0], remedy=remedy)
+    are_divided = not any(VALIDATION in entry for entry in found.entries)
     for entry, one in zip(found.entries, found.counts, strict=True):
-        part = round(held_out(count.different) * one.different / count.different) or int(one.different > 2)
-        entry["split"] = {"validation": part, "test": part}
+        if VALIDATION not in entry:
+            part = round(held_out(count.different) * one.different / count.different) or int(one.different > 2)
+            entry["split"] = dict.fromkeys((VALIDATION, TEST), part * are_divided)
+    _note_tokenized(count.some)
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
+
+
+def _note_tokenized(pairs: Sequence[Pair]) -> None:
+    """Say if another program has cut the text into words or pieces of words."""
+    sides = [Batch([pair.source for pair in pairs]), Batch([pair.target for pair in pairs])]
+    for kind, unusual in ((PIECES, Batch.in_pieces), (TOKENIZED, Batch.tokenized)):
+        rows = sorted({row for side in sides for row in unusual(side)})
+        found = Outliers(len(rows), [pairs[row].place for row in rows[:1]])
+        for remark in outlier_remarks({kind: found}, len(pairs)):
+            note(f"of the first {len(pairs):,}, {remark.text}. {remark.remedy}")
 
 
 def _checked_code(option: str, code: str | None) -> str | None:
@@ -139,12 +167,12 @@ class _Choice:
         sizes, lengths = self._fitting(sizes, shared)
         pieces = (float(lengths[0].mean()), float(lengths[1].mean()))
         longer = np.maximum(*lengths)[by_length(*lengths)]
-        share = (self.count.different - 2 * held_out(self.count.different)) / len(longer)
+        share = (self.count.different - 2 * self._held_out) / len(longer)
         updates = max(1, round(len(cut(longer, BatchSize(tokens=sizes.batch_tokens))) * share))
         config = Config.model_validate(self._values(sizes, shared, updates))
         machine = set_up(config.runtime)
         vocabulary = (sizes.vocabulary, sizes.vocabulary)
-        validation = min(MOST, PLOTS + VALIDATION * held_out(self.count.different))
+        validation = min(MOST, PLOTS + A_PAIR * (self._held_out or MOST_HELD_OUT))
         validation *= updates / (validate_every(updates) or updates)
         epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + validation
         epochs = epochs_for(sizes, updates) if minutes is None else max(1, int(minutes * 60 / epoch_seconds))
@@ -197,6 +225,11 @@ class _Choice:
         tokenizer = SentencepieceTokenizer(options, self.found.languages[0])
         tokenizer.train(sentences)
         return tokenizer
+
+    @property
+    def _held_out(self) -> int:
+        """Pairs for validation that are divided from those for training; as many are for the test."""
+        return sum(entry["split"][VALIDATION] for entry in self.found.entries if "split" in entry)
 
     def _has_entities(self) -> bool:
         return any(has_entities(text) for pair in self.count.some for text in (pair.source, pair.target))
@@ -289,6 +322,7 @@ class _Choice:
         return {
             "data.corpus.kind": reasons.get("delimiter", ""),
             "data.corpus.files": "" if header else exchanged,
+            "data.corpus.train": "split as the names of the files tell" if "splits" in reasons else "",
             "data.corpus.encoding": reasons.get("encoding", ""),
             "data.corpus.sheet": reasons.get("sheet", ""),
             "data.corpus.source_column": "; ".join(filter(None, (header, exchanged))),
@@ -314,18 +348,19 @@ class _Choice:
 
     def _files(self) -> list[str]:
         """The files of all entries, as a user names them."""
-        return [file for entry in self.found.entries for file in _files_of(entry)]
+        return [file for files in self.found.files for file in files]
 
     def _summary(self) -> tuple[tuple[str, str], ...]:
         source, target = self.found.languages
         first, data = self.count.some[0], list[tuple[str, str]]()
-        for entry, reasons in zip(self.found.entries, self.found.reasons, strict=True):
+        for entry, files, reasons in zip(self.found.entries, self.found.files, self.found.reasons, strict=True):
             form = [str(entry[key]) for key in ("kind", "encoding", "sheet") if key in entry]
             if "source_column" in entry:
                 form.append(f"columns {entry['source_column']} and {entry['target_column']}")
-            data.append(("data", f"{', '.join(_files_of(entry))}: {', '.join(form)}"))
+            data.append(("data", f"{', '.join(files)}: {', '.join(form)}"))
             said = (reasons.get("exchanged"), reasons.get("sheet"), reasons.get("header"))
             data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
+            data += [("splits", reasons["splits"])] if "splits" in reasons else []
         number = f"{'about ' if self.count.about else ''}{self.count.pairs:,}"
         different = f", {self.count.different:,} different" if self.count.different != self.count.pairs else ""
         return (
@@ -339,11 +374,6 @@ class _Choice:
     def _model(self, sizes: Sizes, shared: bool) -> str:
         pieces = f"{sizes.vocabulary:,} pieces" + (" for both languages" if shared else " for each language")
         return f"{sizes.layers}+{sizes.layers} layers of width {sizes.width}, dropout {sizes.dropout}; {pieces}"
-
-
-def _files_of(entry: Mapping[str, Any]) -> list[str]:
-    files = entry["files"]
-    return list(files.values()) if isinstance(files, dict) else [files] if isinstance(files, str) else files
 
 
 def _plain_minutes(minutes: float) -> str:

@@ -13,7 +13,11 @@ from transformer_mt.config.yaml_source import parse_value
 
 COLUMN, WIDTH = 34, 120  # where comments begin, and the longest line
 _wrapper = partial(TextWrapper, break_long_words=False, break_on_hyphens=False)
-IN_ONE_LINE = ("data.corpus.split", "data.corpus.files", "tokenizer.source", "tokenizer.target", "runtime", "decoding")
+_OF_CORPUS = ("split", "files", "train", "validation")
+IN_ONE_LINE = (
+    *(f"data.corpus.{key}" for key in _OF_CORPUS),
+    *("tokenizer.source", "tokenizer.target", "runtime", "decoding"),
+)
 
 
 def config_text(values: Mapping[str, Any], comments: Mapping[str, str], head: str) -> str:

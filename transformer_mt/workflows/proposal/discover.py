@@ -27,6 +27,7 @@ from transformer_mt.workflows.proposal.columns import (
     sides_of,
     with_true_languages,
 )
+from transformer_mt.workflows.proposal.splits import training_part, with_splits
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
@@ -47,9 +48,11 @@ class Count:
 
 @dataclass(frozen=True)
 class Found:
-    """entries: of data.corpus, with a count and reasons, by key, for each; languages: source and target."""
+    """entries: of data.corpus, with files as they were given, a count of the pairs that are not known to be for
+    validation or test, and reasons, by key, for each; languages: source and target."""
 
     entries: list[dict[str, Any]]
+    files: list[list[str]]
     counts: list[Count]
     languages: tuple[str, str]
     reasons: list[dict[str, str]]
@@ -83,8 +86,13 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
             same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
     assert source
     assert target
+    files = [_files_of(entry) for entry in entries]
+    for number, entry in enumerate(entries):
+        entries[number], splits = with_splits(entry, _corpus_of(entry, source, target))
+        reasons[number] = {**reasons[number], **({"splits": splits} if splits else {})}
     seen: set[int] = set()
-    return Found(entries, [_count(entry, source, target, seen) for entry in entries], (source, target), reasons)
+    counts = [_count(training_part(entry), source, target, seen) for entry in entries]
+    return Found(entries, files, counts, (source, target), reasons)
 
 
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
@@ -148,7 +156,8 @@ def _is_parallel(folder: Path) -> bool:
 def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:
     """Two files with a sentence in each line, as one table of two columns."""
     if len(looked) != 2 or len(texts) != 2:
-        remedy = "Give the two files of a corpus:  --data corpus.de --data corpus.en   Or a table with two columns."
+        two = "Give the two files of a corpus:  --data corpus.de --data corpus.en"
+        remedy = f"{two}   Or the folder that has them, or a table with two columns."
         raise TmtError("the lines of this file have only one column", place=texts[0], remedy=remedy)
     (one, first), (_, second) = looked
     columns: dict[str | int, list[str]] = {str(path): found.columns[0] for path, found in looked}
@@ -172,13 +181,24 @@ def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, A
     return {"kind": found.kind, "files": str(path), **found.options, **columns}
 
 
+def _files_of(entry: dict[str, Any]) -> list[str]:
+    """The files of an entry, as a user names them."""
+    files = entry["files"]
+    return list(files.values()) if isinstance(files, dict) else [files] if isinstance(files, str) else list(files)
+
+
+def _corpus_of(entry: dict[str, Any], source: str, target: str) -> Corpus:
+    cls = choice("corpus", entry["kind"])
+    corpus: Corpus = cls(cls.Options.model_validate(entry), source, target)
+    return corpus
+
+
 def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> Count:
     """Read a corpus as `prepare` will do. Raises TmtError with file and row for what cannot be read.
 
     seen: the hashes of the pairs in the corpora before; those of this one are added
     """
-    cls = choice("corpus", entry["kind"])
-    corpus: Corpus = cls(cls.Options.model_validate(entry), source, target)
+    corpus = _corpus_of(entry, source, target)
     corpus.fetch()
     counted, before, empty, last = Count(), len(seen), 0, None
     for pair in corpus.read(corpus.splits()[0]):
