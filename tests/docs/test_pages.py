@@ -21,6 +21,8 @@ from transformer_mt.cli.main import COMMANDS
 from transformer_mt.config.choices import CHOICES
 from transformer_mt.config.load import load_config
 from transformer_mt.config.reference import keys_at
+from transformer_mt.config.schema import Config
+from transformer_mt.config.training import TrainingConfig
 from transformer_mt.kernels.build import build_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,3 +238,25 @@ def test_the_base_model_is_that_of_the_paper(all_blocks: Any, tmp_path: Path) ->
     assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)
     assert (training.schedule, training.warmup_steps, training.label_smoothing) == ("noam", 4000, 0.1)
     assert (config.model.dropout, config.decoding.beam, config.decoding.length_penalty) == (0.1, 4, 0.6)
+
+
+def test_the_keys_beside_those_of_other_toolkits_exist() -> None:
+    """In the first column of docs/migrating.md: with the value, or in brackets the default, that stands beside them."""
+    text = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
+    defaults = {name: Config.model_fields[name].default for name in ("model", "decoding")}
+    defaults["training"] = TrainingConfig.model_construct()
+    checked = 0
+    for section, rows in re.findall(r"^## Keys of `(\w+)`\n(.*?)(?=^## )", text, re.M | re.S):
+        for cell in re.findall(r"^\| (`.*?) \|", rows, re.M):
+            for name, value in re.findall(r"`([\w.]+)(?:: ([\w.]+))?`", cell):
+                place, key = name.rsplit(".", 1) if "." in name else (section, name)
+                assert key in keys_at(place.split(".")), cell
+                if value and "default" in cell:
+                    assert str(getattr(defaults[section], key)).lower() == value, cell
+            if bracket := re.search(r"\(([\d., e-]+)\)", cell):
+                key = re.findall(r"`(\w+)", cell)[0]
+                default = getattr(defaults[section], key)
+                numbers = list(default) if isinstance(default, tuple) else [default]
+                assert numbers == [float(one) for one in bracket[1].split(",")], cell
+                checked += 1
+    assert checked == 7
