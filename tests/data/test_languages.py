@@ -188,6 +188,20 @@ def test_text_that_another_program_has_tokenized_is_reported(
         assert len(found.outliers) == 1
 
 
+def test_text_without_capital_letters_is_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    def texts(pairs: Pairs, **settings: Any) -> list[str]:
+        report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)}, **settings)
+        return [one.text for one in remarks(report) if "capital" in one.text or "lower case" in one.text]
+
+    pairs = sentences[:200]
+    lower = [(source.lower(), target) for source, target in pairs]
+    few = [*lower[:100], *pairs[100:]]
+    assert texts(pairs) == texts(few) == []
+    assert texts(lower) == ["200 pairs without capital letters on a side: kept"]
+    assert texts(lower, tokenizer={"kind": "whitespace", "case": "lower"}) == []
+    assert texts(pairs, tokenizer={"kind": "whitespace", "case": "lower"}) == ["translations are in lower case"]
+
+
 @pytest.mark.parametrize("text", ["... ,5 .5 and so on", "@@ -1,5 +1 @@ ▁▁", "me@@home", "a.b , c", "Was ? Ja ! : ;"])
 def test_a_few_such_signs_are_no_tokenized_text(workshop: Any, tmp_path: Path, sentences: Pairs, text: str) -> None:
     pairs = [(f"{source} {text}", target) for source, target in sentences[:9]]

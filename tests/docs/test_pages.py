@@ -259,4 +259,4 @@ def test_the_keys_beside_those_of_other_toolkits_exist() -> None:
                 numbers = list(default) if isinstance(default, tuple) else [default]
                 assert numbers == [float(one) for one in bracket[1].split(",")], cell
                 checked += 1
-    assert checked == 7
+    assert checked == 9

@@ -143,6 +143,9 @@ def test_a_difference_that_no_seed_changes_has_no_probability(make):
         ({"scores": {"text": "2"}}, {"scores"}),
         ({"scores": {"decoding": {"beam": 1}}}, {"scores"}),
         ({"training__bleu_sentences": 7}, {"bleu"}),
+        ({"data__corpus": {"kind": "phrasebook", "validation": 100}}, {"loss", "bleu"}),
+        ({"data__source": "en", "data__target": "de"}, {"loss", "bleu"}),
+        ({"tokenizer": {"kind": "character"}}, {"loss"}),
         ({"corpus": [{"path": "train.tsv", "sha256": "b" * 64}]}, {"loss", "bleu"}),
     ],
 )
@@ -154,7 +157,7 @@ def test_what_does_not_compare_has_no_difference(make, more, missing):
     found = compare_runs()
     (one,) = found.differences
     assert {key for key in ("loss", "bleu", "scores") if not getattr(one, key)} == missing
-    assert "-" in found.lines[-1].split()[3:]
+    assert found.lines[-1].split()[3:].count("-") == len(missing)
 
 
 def test_a_mean_has_no_run_twice_and_none_of_another_corpus(make, capsys):
@@ -450,3 +453,13 @@ def test_a_finished_run_without_records(make, capsys):
     (run,) = compare_runs().runs
     assert (run.state, run.loss, run.scores["test"]["bleu"]) == ("finished", None, 10.0)
     assert "metrics.jsonl: no records" in capsys.readouterr().err
+
+
+def test_a_seed_without_a_loss_is_named(make, capsys):
+    for seed, loss in ((1, 2.0), (2, 2.2), (3, float("nan"))):
+        make(f"a-{seed}", ((loss, 30.0, True),), seed=seed)
+    found = compare_runs()
+    text = "a-3: no validation loss that is a number, so the mean of the loss has only other seeds"
+    assert found.groups[0].loss.runs == 2
+    assert list(found.notes) == [text]
+    assert capsys.readouterr().err == f"tmt: {text}\n"

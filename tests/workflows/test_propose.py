@@ -18,9 +18,11 @@ import pytest
 import torch
 from openpyxl import Workbook
 
+from tests.growth import LINEAR, assert_grows
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.looking import contents_of
+from transformer_mt.corpora.splits import roles_of
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import prepare
@@ -351,7 +353,7 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
         "test": {name: files[name] for name in ("dev2", "newstest2014")},
     }
     assert proposal.pairs == 200
-    assert ("splits", "by the names of the files: training train.de; validation dev.de; test dev2, newstest2014") in (
+    assert ("splits", "by the names of the files: training train; validation dev; test dev2, newstest2014") in (
         proposal.summary
     )
     Path("c.yaml").write_text(proposal.text, encoding="utf-8")
@@ -368,30 +370,118 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("sizes", "train", "validation", "tests"),
     [
-        (
-            {"train__a": 90, "train__b": 90, "valid__a": 20, "test__a": 20},
-            ["train/a", "train/b"],
-            "valid/a",
-            ["test-a"],
-        ),
+        ({"train__a": 90, "train__b": 90, "valid__a": 20, "test__a": 20}, ["train/a", "train/b"], "valid/a", ["test"]),
+        ({"train__a": 90, "dev__newstest1": 20, "test__newstest2": 20}, ["train/a"], "dev/newstest1", ["test"]),
+        ({"train": 90, "dev__a": 20, "dev__b": 30}, ["train"], "dev/*", []),
+        ({"train": 90, "newstest2013": 20, "newstest2014": 30}, ["train"], "newstest2013", ["newstest2014"]),
+        ({"train": 90, "newsdev2016": 30, "newsdiscusstest": 30}, ["train"], "newsdev2016", ["newsdiscusstest"]),
+        ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-test", "train-dev"]),
+        ({"train": 90, "dev_test": 30, "DevData": 20}, ["train"], "DevData", ["dev.test"]),
         ({"europarl": 100, "val": 90}, ["europarl"], "val", []),
         ({"my_training": 20, "validation_set_1": 90, "heldout": 10}, ["my.training"], "validation.set.1", ["heldout"]),
-        ({"news": 90, "dev": 100}, None, None, None),  # more than half of all: perhaps about developers
-        ({"a_dev": 90, "a_test": 100}, None, None, None),  # nothing would be left to learn from
+        ({"train.tags": 90, "IWSLT14.TED.dev2010.de-en": 20}, ["train.tags"], "IWSLT14.TED.dev2010.de-en", []),
         ({"contest": 90, "devices": 60, "trains": 30}, None, None, None),
     ],
 )
 def test_which_names_are_those_of_splits(
-    sizes: dict[str, int], train: list[str] | None, validation: str | None, tests: list[str] | None
+    capsys: pytest.CaptureFixture[str],
+    sizes: dict[str, int],
+    train: list[str] | None,
+    validation: str | None,
+    tests: list[str] | None,
 ) -> None:
     _parallel("d", **sizes)
     corpus = propose_config("d").config.data.corpus[0]
+    assert capsys.readouterr().err == ""
     if train is None:
         assert corpus.files == ("d",)
         return
     assert [one.source for one in corpus.train] == [f"d/{name}.de" for name in train]
     assert corpus.validation.target == f"d/{validation}.en"
-    assert list(corpus.test or ()) == tests
+    assert sorted(corpus.test or ()) == sorted(tests or ())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "file"),
+    [
+        ({"news": 90, "dev": 100}, "dev"),  # more than half of all: perhaps about developers
+        ({"a_dev": 90, "a_test": 100}, "a.dev"),  # nothing would be left to learn from
+    ],
+)
+def test_names_that_may_mean_something_else_are_told(
+    capsys: pytest.CaptureFixture[str], sizes: dict[str, int], file: str
+) -> None:
+    _parallel("d", **sizes)
+    assert propose_config("d").config.data.corpus[0].files == ("d",)
+    assert f"d/{file}.de: a validation set by its name; mixed with all other files" in capsys.readouterr().err
+
+
+def test_splits_are_told_by_the_names_of_all_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    _parallel("d", train__a=200, dev__a=30, test__b=40)
+    (corpus,) = propose_config(["d/train", "d/dev", "d/test"]).config.data.corpus
+    assert (corpus.validation.source, list(corpus.test)) == ("d/dev/a.de", ["test"])
+    rows = PAIRS["de", "en"]
+    for name, some in (("train", rows[:200]), ("dev", rows[200:250]), ("test", rows[250:])):
+        Path("t", name).mkdir(parents=True)
+        _table(f"t/{name}/data.tsv", some)
+    (corpus,) = propose_config([f"t/{name}/data.tsv" for name in ("train", "dev", "test")]).config.data.corpus
+    assert (corpus.train, corpus.validation, corpus.test) == (
+        ("t/train/data.tsv",),
+        "t/dev/data.tsv",
+        {"test": "t/test/data.tsv"},
+    )
+    assert capsys.readouterr().err == ""
+    other = _table("t/dev.csv", rows[200:250], ",")
+    (corpus,) = propose_config(["t/train/data.tsv", other]).config.data.corpus
+    assert (corpus.files, corpus.split.validation) == (("t/train/data.tsv",), held_out(200))
+    assert "t/dev.csv: not read, because it is a validation set by its name" in capsys.readouterr().err
+
+
+def test_tables_in_folders_below_are_found() -> None:
+    Path("repo/data/x").mkdir(parents=True)
+    Path("repo/README.md").write_text("# About")
+    for name, first, last in (("train", 0, 200), ("test", 200, 240), ("valid", 240, 300)):
+        _table(f"repo/data/x/{name}.tsv", PAIRS["de", "en"][first:last])
+    corpus = _corpus(propose_config("repo"))
+    assert (corpus["train"], corpus["validation"]) == (("repo/data/x/train.tsv",), "repo/data/x/valid.tsv")
+
+
+def test_numbered_parts_are_one_set() -> None:
+    for name, first in (("train", 0), ("validation", 180), ("test", 240)):
+        for part in (0, 1):
+            _table(f"{name}-0000{part}-of-00002.tsv", PAIRS["de", "en"][first + 30 * part : first + 30 * part + 30])
+    corpus = _corpus(propose_config("."))
+    assert corpus["train"] == ("train-00000-of-00002.tsv", "train-00001-of-00002.tsv")
+    assert (corpus["validation"], corpus["test"]) == (
+        "validation-0000*-of-00002.tsv",
+        {"test": "test-0000*-of-00002.tsv"},
+    )
+
+
+def test_splits_in_an_archive_with_names_like_patterns() -> None:
+    _parallel("d", **{"train[v2]": 200, "dev": 30, "test": 40})
+    with zipfile.ZipFile("d.zip", "w") as archive:
+        for file in sorted(Path("d").iterdir()):
+            archive.write(file, f"x/{file.name}")
+    proposal = propose_config("d.zip")
+    (corpus,) = proposal.config.data.corpus
+    assert (proposal.pairs, corpus.train[0].source) == (200, "d.zip/x/train[v2].de")
+    report = prepare(proposal.config).report
+    assert {name: split.pairs for name, split in report.splits.items()} == {"train": 200, "validation": 30, "test": 40}
+
+
+def test_a_name_that_a_config_cannot_have_is_told() -> None:
+    _parallel("d", train=200, dev=30)
+    for language in ("de", "en"):
+        Path(f"d/dev.{language}").rename(f"d/dev\udcff.{language}")
+    assert "the name of this file is not UTF-8" in _error("d").message
+
+
+def test_many_names_are_read_in_linear_time() -> None:
+    def work(number: int) -> None:
+        assert roles_of([(Path(f"corpus/part-{n}.tsv"),) for n in range(number)]) == {}
+
+    assert_grows(work, 1_000, LINEAR)
 
 
 def test_tables_that_are_named_as_splits_are_not_mixed() -> None:
@@ -415,7 +505,9 @@ def test_a_test_set_without_validation_stays_out_of_training(capsys: pytest.Capt
     (corpus,) = proposal.config.data.corpus
     assert [one.model_dump() for one in corpus.files] == [files["train"]]
     assert (proposal.pairs, corpus.split.validation) == (200, held_out(200))
-    assert "d/test.de: not read, because it is a test set by its name (test)" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "d/test.de: not read, because it is a test set by its name. To score with it:" in error
+    assert "tmt evaluate --source d/test.de --reference d/test.en" in error
 
 
 def test_beside_a_corpus_with_splits_all_others_are_for_training() -> None:
@@ -436,12 +528,21 @@ def test_a_config_that_mixes_files_named_as_splits_is_told(capsys: pytest.Captur
     said = list[str]()
     prepare(Config.model_validate(config), say=said.append)
     (text,) = said
-    assert text.startswith("d/dev.de: a validation or test set by its name, but `files` are mixed and divided")
+    assert text.startswith("d/dev.de: a validation set by its name, but `files` are mixed and divided")
 
 
 def test_text_that_is_tokenized_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     propose_config(_table("a.tsv", [(de.replace(".", " ."), en) for de, en in PAIRS["de", "en"]]))
-    assert "of the first 300, 196 pairs with spaces before commas" in capsys.readouterr().err
+    assert "a.tsv:2: the first of 196 pairs with spaces before commas" in capsys.readouterr().err
+
+
+def test_text_without_capital_letters_gets_a_tokenizer_without_them() -> None:
+    lower = [(de.lower(), en) for de, en in PAIRS["de", "en"]]
+    assert propose_config(_table("a.tsv", lower)).config.tokenizer.case == "lower"
+    assert propose_config(_table("b.tsv", PAIRS["de", "en"])).config.tokenizer.case == "keep"
+    korean = propose_config(_table("c.tsv", [(ko, en.lower()) for ko, en in PAIRS["ko", "en"]]))
+    sides = korean.config.tokenizer.source, korean.config.tokenizer.target
+    assert [one.case for one in sides] == ["keep", "lower"]
 
 
 def test_several_files_are_one_corpus_if_they_have_the_same_form() -> None:

@@ -27,10 +27,12 @@ def belongs_to_run(file: Path) -> bool:
 
 def run_of_corpus(file: Path) -> Path | None:
     """A run in runs/ whose corpus has this file; None if there is none."""
-    if file.is_file():
-        for facts in sorted(RUNS.glob(f"*/{FACTS}")):
-            with suppress(OSError, ValueError, RecursionError, TypeError, LookupError):
-                corpus = [Path(one["path"]) for one in json.loads(facts.read_text(encoding="utf-8"))[-1]["corpus"]]
-                if any(one.exists() and one.samefile(file) for one in corpus):
+    for facts in sorted(RUNS.glob(f"*/{FACTS}")) if file.is_file() else ():
+        corpus: list[object] = []
+        with suppress(OSError, ValueError, RecursionError, TypeError, LookupError):
+            corpus = list(json.loads(facts.read_text(encoding="utf-8"))[-1]["corpus"])
+        for one in corpus:
+            with suppress(OSError, ValueError, TypeError, LookupError):  # as of a file that is gone
+                if Path(one["path"]).samefile(file):  # type: ignore[index]
                     return facts.parent
     return None

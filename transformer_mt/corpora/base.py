@@ -282,11 +282,13 @@ def files_like(pattern: str) -> list[Path]:
     if path.exists() or not is_pattern(pattern):
         return [path]
     if archive := archive_of(path):
-        inside = path.relative_to(archive).as_posix()
-        found = [archive / name for name in members(archive) if fnmatch.fnmatchcase(name, inside)]
+        inside, names = path.relative_to(archive).as_posix(), members(archive)
+        found = (
+            [archive / name for name in names if fnmatch.fnmatchcase(name, inside)] if inside not in names else [path]
+        )
     else:
-        names = glob.glob(str(path), recursive=True)  # noqa: PTH207 (Path.glob refuses an absolute pattern)
-        found = sorted(Path(one) for one in names if not Path(one).is_dir())
+        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 (Path.glob refuses an absolute pattern)
+        found = sorted(Path(one) for one in matches if not Path(one).is_dir())
     if not found:
         raise TmtError("no file has a name like this", place=pattern, remedy=f"Check the pattern:  ls {pattern}")
     return found

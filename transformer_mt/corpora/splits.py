@@ -5,83 +5,83 @@ Such files must not be mixed: a test set in the training data makes every later 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
-from transformer_mt.corpora.base import RESERVED_SPLITS, WHOLE, Corpus, FilesCorpus
 from transformer_mt.corpora.parts import size_of
 from transformer_mt.files.opening import COMPRESSED
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
-_ROLES = {
-    TRAIN: ("train", "training"),
-    VALIDATION: ("valid", "validation", "val", "dev", "devel", "development", "devset"),
-    TEST: ("test", "tst", "testset", "newstest", "devtest", "eval", "evaluation", "heldout"),
+Files = tuple[Path, ...]  # those of an entry: one, or two parallel ones
+_ROLES = {  # a name with words of several is the first of them
+    TEST: {
+        *("test", "tests", "testing", "tst", "testset", "newstest", "newsdiscusstest", "newssyscomb", "devtest"),
+        *("eval", "evaluation", "heldout", "holdout"),
+    },
+    VALIDATION: {
+        *("valid", "validation", "validate", "val", "validset", "valset"),
+        *("dev", "devel", "development", "devset", "newsdev", "newsdiscussdev"),
+    },
+    TRAIN: {"train", "training", "trainset"},
 }
-_ROLE_OF = {word: role for role, words in _ROLES.items() for word in words}
-
-
-@dataclass(frozen=True)
-class Splits:
-    """Files by split, those that belong together in one tuple. tests: by name."""
-
-    train: list[tuple[Path, ...]] = field(default_factory=list)
-    validation: list[tuple[Path, ...]] = field(default_factory=list)
-    tests: dict[str, tuple[Path, ...]] = field(default_factory=dict)
 
 
 def role_of(name: str) -> str | None:
-    """The split that a file is by a word of its name, or of its folders; None: no word tells it.
+    """The split that a file is by its name; None: no word tells it.
 
-    Digits may follow the word: `dev2010`, `newstest2014`.
+    A folder that is named as a split decides, then a word in the name of the file, then one in that of a folder. Digits
+    may follow the word: `dev2010`, `newstest2014`.
     """
-    for part in reversed(PurePath(name.lower()).parts):
-        for word in re.findall(r"[^\W\d_]+", part):
-            if word in _ROLE_OF:
-                return _ROLE_OF[word]
-    return None
+    *folders, file = (_words(part) for part in PurePath(name).parts)
+    alone = [words for words in folders if len(words) == 1]
+    roles = (role for words in (*alone, file, *reversed(folders)) for role in _ROLES if words & _ROLES[role])
+    return next(roles, None)
 
 
-def splits_of(corpus: Corpus) -> Splits | None:
-    """The splits that the names of files tell, in a corpus that mixes and divides them; None if they tell none.
+def _words(part: str) -> set[str]:
+    """The words of a name, also of `DevData`."""
+    return set(re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower()))
 
-    Beside a smaller one for validation or test, a file whose name tells nothing is for training. Of several validation
-    sets, the first is the one, and the others are test sets.
+
+def names_of(entries: Sequence[Files]) -> list[str]:
+    """The name of each entry without its ending (or language), with its folders below those that all files have."""
+    paths = [str(files[0]) for files in entries]
+    try:
+        common = os.path.commonpath([os.path.dirname(path) for path in paths]) if paths else ""  # noqa: PTH120
+    except ValueError:  # absolute and relative paths, or two drives
+        common = ""
+    names = [path[len(common) :].lstrip("/\\") for path in paths]
+    return [_without_ending(name, len(files) > 1) for name, files in zip(names, entries, strict=True)]
+
+
+def roles_of(entries: Sequence[Files]) -> Mapping[Files, str]:
+    """The split of each entry by its name; empty if the names do not tell training from other data.
+
+    Beside smaller files for validation or test, those whose names tell nothing are for training.
     """
-    if not isinstance(corpus, FilesCorpus) or corpus.splits() != (WHOLE,):
-        return None
-    given = getattr(corpus.options, "files", ())
-    folders = [Path(one) for one in given if isinstance(one, str)]
-    found, is_sure = Splits(), False
-    for files in corpus.entries(WHOLE):
-        folder = next((one for one in folders if one in files[0].parents), None)
-        name = _name(files[0], folder, is_text=len(files) > 1)
-        role = role_of(name)
-        is_sure |= role == TRAIN
-        if role in (None, TRAIN):
-            found.train.append(files)
-        elif role == VALIDATION and not found.validation:
-            found.validation.append(files)
-        else:
-            found.tests[_new_name(name, found.tests)] = files
-    others = [*found.validation, *found.tests.values()]
-    if not found.train or not others:
-        return None
-    trained, held_out = (sum(size_of(files[0]) for files in some) for some in (found.train, others))
-    return found if is_sure or held_out < trained else None
+    told = _told(entries)
+    roles = {files: role or TRAIN for files, role in told.items()}
+    sizes = dict.fromkeys((True, False), 0)  # of training files, of others
+    for files, role in roles.items():
+        sizes[role == TRAIN] += size_of(files[0])
+    is_larger = sizes[False] >= sizes[True] > 0  # in an archive, sizes are unknown
+    are_both = {role == TRAIN for role in roles.values()} == {True, False}
+    return roles if are_both and (TRAIN in told.values() or not is_larger) else {}
 
 
-def _name(file: Path, folder: Path | None, is_text: bool) -> str:
-    """The name of a file without its ending; with its folders inside `folder`."""
-    plain = file.relative_to(folder) if folder is not None else Path(file.name)
+def mixed_of(entries: Sequence[Files]) -> tuple[Path, str] | None:
+    """Of several files, the first that is a validation or test set by its name, and which of these it is."""
+    held_out = ((files[0], role) for files, role in _told(entries).items() if role not in (None, TRAIN))
+    return next(((file, str(role)) for file, role in held_out), None) if len(entries) > 1 else None
+
+
+def _told(entries: Sequence[Files]) -> Mapping[Files, str | None]:
+    return dict(zip(entries, map(role_of, names_of(entries)), strict=True))
+
+
+def _without_ending(name: str, has_language: bool) -> str:
+    plain = PurePath(name)
     plain = plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
-    return (plain.with_suffix("") if is_text or plain.suffix else plain).as_posix()
-
-
-def _new_name(name: str, names: Mapping[str, object]) -> str:
-    """The name as that of a test set, which has only some characters."""
-    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or TEST
-    stem = f"{stem}-set" if stem in RESERVED_SPLITS else stem
-    return next(one for one in (stem, *(f"{stem}-{n}" for n in range(2, len(names) + 3))) if one not in names)
+    return (plain.with_suffix("") if has_language or plain.suffix else plain).as_posix()

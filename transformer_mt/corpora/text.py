@@ -201,7 +201,7 @@ def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | st
 def _matched(source: str, target: str) -> list[tuple[Path, Path]]:
     """Two files, or those of two patterns, paired by what `*` and `?` stand for in their names."""
     both = (source, target)
-    if not any(map(is_pattern, both)) or all(not is_address(one) and path_of(one).exists() for one in both):
+    if not any(map(is_pattern, both)) or all(not is_address(one) and files_like(one) == [path_of(one)] for one in both):
         return [(files_like(source)[0], files_like(target)[0])]
     by_parts: list[dict[str, Path]] = []
     for pattern in (source, target):

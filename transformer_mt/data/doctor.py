@@ -15,6 +15,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.data.languages import PLACES, Languages, merge
 from transformer_mt.data.parent import ParentFigures
+from transformer_mt.data.reading import unusual
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import Findings, ranks_shown
@@ -244,9 +245,10 @@ def _of_examples(config: Config, selection: Selection) -> dict[str, list[str]]:
 def _outliers(selection: Selection, findings: Findings) -> dict[str, Outliers]:
     counts, places = Counter(findings.outliers), dict(findings.places)
     for stream in selection.streams:
-        counts += stream.counts.outliers
-        for kind, some in stream.counts.places.items():
-            places[kind] = [*places.get(kind, ()), *some]
+        told = unusual(stream.counts.outliers, stream.counts.read)
+        counts += told
+        for kind in told:
+            places[kind] = [*places.get(kind, ()), *stream.counts.places.get(kind, ())]
     return {kind: Outliers(count, places[kind][:PLACES]) for kind, count in counts.items()}
 
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.corpora.base import Corpus, FilesOptions
-from transformer_mt.corpora.splits import splits_of
+from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus, FilesOptions
+from transformer_mt.corpora.splits import mixed_of
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, has_results, is_journal_of
@@ -124,11 +124,12 @@ def _tell_of_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[st
     """Splits without effect, and others than the names of the files tell."""
     if any(map(_has_two_ways_of_splitting, config.data.corpus)):
         say("`split` has no effect beside `train`: a corpus of several files is not divided")
-    for splits in filter(None, map(splits_of, corpora)):
-        first, *_ = (files[0] for files in (*splits.validation, *splits.tests.values()))
+    divided = (one for one in corpora if isinstance(one, FilesCorpus) and one.splits() == (WHOLE,))
+    mixed = next(filter(None, (mixed_of(one.entries(WHOLE)) for one in divided)), None)
+    if mixed is not None:
         say(
-            f"{first}: a validation or test set by its name, but `files` are mixed and divided; give `train`,"
-            " `validation` and `test`, as `tmt init files --data` writes them"
+            f"{mixed[0]}: a {mixed[1]} set by its name, but `files` are mixed and divided; give `train`, `validation`"
+            " and `test`, as `tmt init files --data` writes them"
         )
 
 

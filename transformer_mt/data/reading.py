@@ -6,6 +6,7 @@ table is read here, and its pairs are sent to the workers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,14 +31,25 @@ SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
 LANGUAGE = "language"  # a rule that drops pairs
 # Kinds of outliers.
-DECODED, QUOTED, ENTITIES, TAGS, PIECES, TOKENIZED = "decoded", "quoted", "entities", "tags", "pieces", "tokenized"
+DECODED, QUOTED, ENTITIES, TAGS = "decoded", "quoted", "entities", "tags"
+PIECES, TOKENIZED, LOWER = "pieces", "tokenized", "lower"
+USUAL = {PIECES: 0.01, TOKENIZED: 0.1, LOWER: 0.9}  # shares of the pairs that usual text may have
 _UNUSUAL = {
     DECODED: Batch.wrongly_decoded,
     QUOTED: Batch.quoted_as_csv,
     TAGS: Batch.with_tags,
     PIECES: Batch.in_pieces,
     TOKENIZED: Batch.tokenized,
+    LOWER: Batch.in_lower_case,
 }
+
+
+def unusual(outliers: Counter[str], read: int) -> Counter[str]:
+    """The outliers that are worth telling, of so many pairs."""
+    found = Counter({kind: count for kind, count in outliers.items() if count > USUAL.get(kind, 0) * read})
+    if PIECES in found:
+        del found[TOKENIZED]
+    return found
 
 
 @dataclass(frozen=True)
@@ -76,8 +88,8 @@ class Cleaner:
         dropped = self._drop(cleaned, counts)
         unusual_lines = _UNUSUAL if self.rules.entities else {**_UNUSUAL, ENTITIES: Batch.with_entities}
         shown = (Batch(sources), Batch(targets)) if self.rules.entities else batches  # `&lt;b&gt;` becomes a tag
-        for kind, unusual in unusual_lines.items():
-            for row in sorted((unusual(shown[0]) | unusual(shown[1])) - dropped):
+        for kind, rows_of in unusual_lines.items():
+            for row in sorted((rows_of(shown[0]) | rows_of(shown[1])) - dropped):
                 counts.outliers[kind] += 1
                 counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]
         rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))

@@ -14,13 +14,12 @@ from transformer_mt.config.space import short_names, shown
 from transformer_mt.errors import TmtError, visible
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.files.lines import paths_of
-from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import run_names
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned, duration, shortened
 from transformer_mt.workflows.comparing.differences import Difference, GroupDifference, differences_of
 from transformer_mt.workflows.comparing.groups import SEED, SeedGroup, Spread, groups_of, made_in
-from transformer_mt.workflows.comparing.summary import Origin, RunSummary, folder_of, summary_of
+from transformer_mt.workflows.comparing.summary import Origin, RunSummary, folder_of, summary_of, vocabularies_of
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 _MEANS = "Mean and standard deviation of runs that differ only in their seed"
@@ -143,9 +142,8 @@ def _differs(configs: Sequence[Mapping[str, Any]], key: str) -> bool:
 def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iterator[str]:
     """Which figures of the runs do not compare."""
     names = [run.name for run in runs]
-    have_checksums = all(one.tokenizers for one in origins)
-    tokens = [one.tokenizers if have_checksums else str(one.config and tokens_of(one.config)) for one in origins]
-    yield from _others("losses do not compare: {others} and {first} have other vocabularies", names, tokens)
+    vocabularies = vocabularies_of(origins)
+    yield from _others("losses do not compare: {others} and {first} have other vocabularies", names, vocabularies)
     corpora = [str(one.corpus or "") for one in origins]
     yield from _others("the corpus of {others} has other contents than that of {first}", names, corpora)
     yield from _others("{others} started from other weights than {first}", names, [one.parent for one in origins])

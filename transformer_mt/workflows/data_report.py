@@ -12,7 +12,7 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
-from transformer_mt.data.reading import DECODED, ENTITIES, PIECES, QUOTED, TAGS, TOKENIZED
+from transformer_mt.data.reading import DECODED, ENTITIES, LOWER, PIECES, QUOTED, TAGS, TOKENIZED
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
@@ -28,7 +28,6 @@ MANY_UNKNOWN = 0.02  # share of the tokens in validation
 MANY_DROPPED = 0.1  # share of the pairs read
 MANY_FOREIGN = 0.002  # share of the pairs checked with a sentence in another language
 MANY_TOKENS = 3.0  # per word
-MANY_PIECES, MANY_TOKENIZED = 0.01, 0.1  # shares of the pairs read
 USUAL_RATIO = 2.0  # of the tokens of two sides
 LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
 SHOWN = 3  # examples of outliers
@@ -196,16 +195,15 @@ def remarks(report: DataReport) -> Iterator[Remark]:
         yield from _overlap(overlap)
     yield from _drops(report)
     yield from _cuts(report)
-    yield from outlier_remarks(report.outliers, sum(row.read for row in report.pairs.values()))
+    told = {kind: one for kind, one in report.outliers.items() if kind != LOWER or report.case[SOURCE] != "lower"}
+    yield from outlier_remarks(told)
     for side in SIDES:
         yield from _tokenizer(report, side)
 
 
-def outlier_remarks(outliers: Mapping[str, Outliers], read: int) -> Iterator[Remark]:
-    """Remarks on unusual pairs, by kind. read: pairs; pieces, and spaces before commas, are usual in a few of them."""
+def outlier_remarks(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
+    """Remarks on unusual pairs, by kind."""
     for kind, outlier in outliers.items():
-        if outlier.pairs < {PIECES: MANY_PIECES, TOKENIZED: MANY_TOKENIZED}.get(kind, 0) * read:
-            continue
         if kind == DECODED:
             yield Remark(
                 f"{number_of(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept",
@@ -235,15 +233,22 @@ def outlier_remarks(outliers: Mapping[str, Outliers], read: int) -> Iterator[Rem
                 f"{number_of(outlier.pairs, 'pair')} with words that another program has cut into pieces, such as"
                 " foot@@ ball: kept",
                 "Use the text as it was before: this program cuts words itself. Otherwise translations have these"
-                " marks, and scores count pieces. To undo @@:  sed -E 's/@@( |$)//g' OLD > NEW",
+                " marks, and scores count pieces. To undo @@:  sed -E 's/@@( |$)//g' OLD > NEW   To undo ▁:"
+                "  sed 's/ //g; s/▁/ /g; s/^ //' OLD > NEW",
                 outlier.places,
             )
         elif kind == TOKENIZED:
             yield Remark(
                 f"{number_of(outlier.pairs, 'pair')} with spaces before commas and full stops, as tokenizers write"
                 " them: kept",
-                "Then write what you translate in the same way; scores do not compare with those of plain text. To undo"
-                " it, for a language such as de:  sacremoses -l de detokenize < OLD > NEW",
+                "The model reads other text badly, and scores do not compare with those of plain text. To undo it, for"
+                " a language such as de:  sacremoses -l de detokenize < OLD > NEW",
+                outlier.places,
+            )
+        elif kind == LOWER:
+            yield Remark(
+                f"{number_of(outlier.pairs, 'pair')} without capital letters on a side: kept",
+                "Capitals in what you translate are then unknown: tokenizer.case: lower makes it lower case, too.",
                 outlier.places,
             )
         else:
@@ -377,7 +382,7 @@ def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
             if report.parent is None
             else "",
         )
-    if side == TARGET and report.case[side] == "lower":
+    if side == TARGET and report.case[side] == "lower" and LOWER not in report.outliers:
         yield Remark(
             "translations are in lower case",
             "With case: keep or case: true they have upper case again, as references usually do.",

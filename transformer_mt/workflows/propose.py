@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -24,7 +25,7 @@ from transformer_mt.corpora.looking import HEADER
 from transformer_mt.corpora.splits import TEST, VALIDATION
 from transformer_mt.data.doctor import Outliers
 from transformer_mt.data.planning import BatchSize, by_length, cut
-from transformer_mt.data.reading import PIECES, TOKENIZED
+from transformer_mt.data.reading import LOWER, PIECES, TOKENIZED, USUAL, unusual
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError, check_type, number_of
 from transformer_mt.files.lines import path_of, paths_of
@@ -47,6 +48,7 @@ from transformer_mt.workflows.proposal.sizes import (
     validate_every,
     warmup_for,
 )
+from transformer_mt.workflows.proposal.splits import require_name
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
@@ -95,11 +97,7 @@ def propose_config(
     if minutes is not None and not (math.isfinite(minutes) and minutes > 0):
         raise TmtError(f"the training has {minutes} minutes", place="--minutes", remedy="Give more than 0 minutes.")
     for path in given:
-        try:
-            str(path).encode("utf-8")
-        except UnicodeEncodeError:
-            problem = "the name of this file is not UTF-8, so a config cannot name it"
-            raise TmtError(problem, place=path, remedy="Rename it.") from None
+        require_name(path)
     source, target = _checked_code("--source", source), _checked_code("--target", target)
     found = discover(given, source, target)
     count = found.total
@@ -118,11 +116,11 @@ def propose_config(
 def _note_tokenized(pairs: Sequence[Pair]) -> None:
     """Say if another program has cut the text into words or pieces of words."""
     sides = [Batch([pair.source for pair in pairs]), Batch([pair.target for pair in pairs])]
-    for kind, unusual in ((PIECES, Batch.in_pieces), (TOKENIZED, Batch.tokenized)):
-        rows = sorted({row for side in sides for row in unusual(side)})
-        found = Outliers(len(rows), [pairs[row].place for row in rows[:1]])
-        for remark in outlier_remarks({kind: found}, len(pairs)):
-            note(f"of the first {len(pairs):,}, {remark.text}. {remark.remedy}")
+    kinds = {PIECES: Batch.in_pieces, TOKENIZED: Batch.tokenized}
+    rows = {kind: {row for side in sides for row in rows_of(side)} for kind, rows_of in kinds.items()}
+    told = unusual(Counter({kind: len(some) for kind, some in rows.items()}), len(pairs))
+    for remark in outlier_remarks({kind: Outliers(count, []) for kind, count in told.items()}):
+        note(f"{pairs[min(min(rows[kind]) for kind in told)].place}: the first of {remark.text}. {remark.remedy}")
 
 
 def _checked_code(option: str, code: str | None) -> str | None:
@@ -234,9 +232,16 @@ class _Choice:
     def _has_entities(self) -> bool:
         return any(has_entities(text) for pair in self.count.some for text in (pair.source, pair.target))
 
+    def _are_lower(self) -> list[bool]:
+        """Whether the source and the target have no capital letters."""
+        pairs = self.count.some
+        sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        return [len(Batch(side).in_lower_case()) > USUAL[LOWER] * len(pairs) for side in sides]
+
     def _values(self, sizes: Sizes, shared: bool, updates: int) -> dict[str, Any]:
         """The config as in its file."""
         one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary, "split_digits": True}
+        sides = [one | ({"case": "lower"} if is_lower else {}) for is_lower in self._are_lower()]
         source, target = self.found.languages
         corpora = self.found.entries
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
@@ -254,7 +259,7 @@ class _Choice:
                 "max_length": 128,
                 **({"cleaning": {"entities": True}} if self._has_entities() else {}),
             },
-            "tokenizer": {**one, "shared": True} if shared else {"source": one, "target": one},
+            "tokenizer": {**sides[0], "shared": True} if shared else {"source": sides[0], "target": sides[1]},
             "model": {
                 "d_model": sizes.width,
                 "n_heads": sizes.heads,
@@ -298,6 +303,7 @@ class _Choice:
             "data.cleaning.entities": "the files have characters written as in HTML, such as &amp; for &",
             "tokenizer.vocab_size": vocabulary,
             "tokenizer.split_digits": "numbers are read and written digit by digit",
+            "tokenizer.case": "the files have no capital letters, and what you translate may have some",
             "tokenizer.shared": f"{letters} have the same letters",
             "tokenizer.source": vocabulary,
             "tokenizer.target": f"one vocabulary for each: {letters} have different letters",

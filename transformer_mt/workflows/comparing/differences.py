@@ -10,7 +10,7 @@ from typing import Any
 from scipy.special import stdtr, stdtrit
 
 from transformer_mt.workflows.comparing.groups import SeedGroup, Spread, made_in
-from transformer_mt.workflows.comparing.summary import Origin, RunSummary
+from transformer_mt.workflows.comparing.summary import Origin, RunSummary, vocabularies_of
 
 _SIDES = 0.975  # a 95 % confidence interval leaves out 2.5 % on each side
 
@@ -65,7 +65,8 @@ def welch(first: Spread, other: Spread) -> Difference:
 
 def _compared(first: SeedGroup, other: SeedGroup, known: Mapping[str, tuple[RunSummary, Origin]]) -> GroupDifference:
     origins = [known[group.names[0]][1] for group in (first, other)]
-    same_corpus = origins[0].corpus == origins[1].corpus
+    same_pairs = origins[0].corpus == origins[1].corpus and _validated_on(origins[0]) == _validated_on(origins[1])
+    vocabularies = vocabularies_of(origins)
     sentences = [one.config and one.config.training.bleu_sentences for one in origins]
     scores: dict[str, dict[str, Difference]] = {}
     for test_set, spreads in first.scores.items():
@@ -77,9 +78,19 @@ def _compared(first: SeedGroup, other: SeedGroup, known: Mapping[str, tuple[RunS
     return GroupDifference(
         other.names,
         other.settings,
-        _if(same_corpus and origins[0].tokenizers == origins[1].tokenizers, first.loss, other.loss),
-        _if(same_corpus and sentences[0] == sentences[1], first.bleu, other.bleu),
+        _if(same_pairs and vocabularies[0] == vocabularies[1], first.loss, other.loss),
+        _if(same_pairs and sentences[0] == sentences[1], first.bleu, other.bleu),
         scores,
+    )
+
+
+def _validated_on(origin: Origin) -> object:
+    """The settings that decide the pairs of validation, beside the contents of the files."""
+    if origin.config is None:
+        return None
+    corpora = {"__all__": {"kind", "files", "validation", "split", "seed"}}
+    return origin.config.data.model_dump(
+        include={"source": True, "target": True, "directions": True, "corpus": corpora}
     )
 
 

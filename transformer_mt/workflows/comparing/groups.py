@@ -52,7 +52,11 @@ def groups_of(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> tuple[li
         by_seed = dict(reversed(some))  # the first run of each seed
         if len(by_seed) < 2:
             continue
-        groups.append(_group([run for seed, run in some if by_seed[seed] is run]))
+        members = [run for seed, run in some if by_seed[seed] is run]
+        groups.append(_group(members))
+        if without := [run.name for run in members if run.loss is None]:
+            names = ", ".join(without)
+            notes.append(f"{names}: no validation loss that is a number, so the mean of the loss has only other seeds")
         for seed, run in some:
             if (first := by_seed[seed]) is not run:
                 notes.append(f"{run.name} has the settings and the seed of {first.name}: the mean has only one of them")

@@ -15,6 +15,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
+from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.training.run_facts import PARENT, SETTINGS, config_of_run, contents_of, starts_of
@@ -25,7 +26,7 @@ State = Literal["finished", "stopped", "unfinished"]
 _LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
     f"runtime.{key}" for key in ("threads", "prefetch", "tensorboard")
 }
-_LARGEST = 1e300  # not a score
+_LARGEST = 1e100  # not a score, and its square is a number
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,13 @@ class Origin:
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
         return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent, bool(ended), goes_on)
+
+
+def vocabularies_of(origins: Sequence[Origin]) -> list[str]:
+    """What the vocabularies of each run are: losses of others do not compare."""
+    if all(one.tokenizers for one in origins):
+        return [one.tokenizers for one in origins]
+    return [str(one.config and tokens_of(one.config)) for one in origins]
 
 
 def folder_of(given: Path) -> Path:

@@ -17,6 +17,7 @@ from transformer_mt.corpora.looking import Contents, common_encoding, contents_o
 from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError, number_of
+from transformer_mt.files.folder import files_below
 from transformer_mt.files.opening import COMPRESSED, open_bytes, readable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import one_line
@@ -79,17 +80,17 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
         source, target = (side.language for side in sides)
         entry = _entry(path, found, sides)
         same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
-        if same is None or entry["kind"] == "text":
+        if same is None or not (isinstance(entry["files"], str) and isinstance(same["files"], str | list)):
             entries.append(entry)
             reasons.append(found.reasons)
         else:
             same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
     assert source
     assert target
-    files = [_files_of(entry) for entry in entries]
-    for number, entry in enumerate(entries):
-        entries[number], splits = with_splits(entry, _corpus_of(entry, source, target))
-        reasons[number] = {**reasons[number], **({"splits": splits} if splits else {})}
+    split, said = with_splits(entries, [_corpus_of(entry, source, target) for entry in entries])
+    kept = [number for number, entry in enumerate(split) if entry is not None]
+    reasons = [reasons[number] | ({"splits": said[number]} if said[number] else {}) for number in kept]
+    files, entries = [_files_of(entries[number]) for number in kept], [entry for entry in split if entry is not None]
     seen: set[int] = set()
     counts = [_count(training_part(entry), source, target, seen) for entry in entries]
     return Found(entries, files, counts, (source, target), reasons)
@@ -111,6 +112,8 @@ def _tables_in(folder: Path) -> list[Path]:
     """The tables in a folder; none if it has parallel files instead."""
     inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
     named = [one for one in inside if one.suffix.lower() in TABLES]
+    if not named and not _is_parallel(folder):
+        inside = named = [one for one in files_below(folder) if one.suffix.lower() in TABLES]
     notes = {one: why for one in named if one.suffix.lower() in NOTES and (why := _why_no_table(one))}
     tables = [one for one in named if one not in notes]
     if not tables and notes and _is_parallel(folder):

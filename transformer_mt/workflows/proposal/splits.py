@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.corpora.base import Corpus
-from transformer_mt.corpora.splits import TEST, TRAIN, VALIDATION, splits_of
+from transformer_mt.corpora.base import RESERVED_SPLITS, WHOLE, Corpus, FilesCorpus, files_like
+from transformer_mt.corpora.splits import TEST, TRAIN, VALIDATION, Files, mixed_of, names_of, role_of, roles_of
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import path_of
 from transformer_mt.reporting.notes import note
+from transformer_mt.reporting.program import quoted
+
+Value = str | dict[str, str]  # files, as in a config
 
 
-def with_splits(entry: Mapping[str, Any], corpus: Corpus) -> tuple[dict[str, Any], str]:
-    """An entry of `data.corpus` with the splits that its files have by their names, and what was found, in words."""
-    found = splits_of(corpus)
-    if found is None:
-        return dict(entry), ""
-    entry = {key: value for key, value in entry.items() if key != "files"}
-    train = [_value(one) for one in found.train]
-    shown = train[0] if len(train) == 1 else train
-    of_train = _named([files[0] for files in found.train])
-    if not found.validation:  # a part of the training files is for validation
-        for name, one in found.tests.items():
-            note(f"{one[0]}: not read, because it is a test set by its name ({name}). Score with it:  tmt evaluate")
-        return {**entry, "files": shown}, f"training {of_train}; its name keeps a test set out of it"
-    said = f"by the names of the files: training {of_train}; validation {_named([found.validation[0][0]])}"
-    entry |= {TRAIN: shown, VALIDATION: _value(found.validation[0])}
-    if found.tests:
-        entry[TEST] = {name: _value(one) for name, one in found.tests.items()}
-        said += f"; test {', '.join(found.tests)}"
-    return entry, said
+def with_splits(
+    entries: Sequence[dict[str, Any]], corpora: Sequence[Corpus]
+) -> tuple[list[dict[str, Any] | None], list[str]]:
+    """The entries with the splits that the names of all their files tell, and in words what these are.
+
+    None instead of an entry that has only validation or test sets, beside others; a note names them.
+    """
+    listed = [one.entries(WHOLE) if isinstance(one, FilesCorpus) else [] for one in corpora]
+    roles = roles_of([files for some in listed for files in some])
+    if not roles:
+        if mixed := mixed_of([files for some in listed for files in some]):
+            note(f"{mixed[0]}: a {mixed[1]} set by its name; mixed with all other files, and divided")
+        return list(entries), [""] * len(entries)
+    found = [_with_splits(entry, some, roles) for entry, some in zip(entries, listed, strict=True)]
+    return [entry for entry, _ in found], [said for _, said in found]
+
+
+def require_name(path: Path) -> None:
+    """Raises TmtError if a config cannot name this file or folder."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        problem = "the name of this file is not UTF-8, so a config cannot name it"
+        raise TmtError(problem, place=path, remedy="Rename it.") from None
 
 
 def training_part(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,10 +52,96 @@ def training_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "files": entry[TRAIN]}
 
 
-def _value(files: tuple[Path, ...]) -> str | dict[str, str]:
-    """Files as in a config."""
+def _with_splits(
+    entry: dict[str, Any], listed: Sequence[Files], roles: Mapping[Files, str]
+) -> tuple[dict[str, Any] | None, str]:
+    train = [files for files in listed if roles[files] == TRAIN]
+    if len(train) == len(listed):
+        return entry, ""
+    sets = _sets(listed, roles)
+    validation = next((one for one in sets if one[1] == VALIDATION), sets[0] if len(sets) > 1 else None)
+    if not train or validation is None:  # such an entry has no place for them
+        for _, role, values, files in sets:
+            more = _how_to_score(values) if role == TEST else ""
+            note(f"{files[0]}: not read, because it is a {role} set by its name{more}")
+        return (_replaced(entry, {"files": _one_or_all(list(map(_value, train)))}), "") if train else (None, "")
+    tests = {name: value for name, _, value, _ in sets if name != validation[0]}
+    splits: dict[str, Any] = {TRAIN: _one_or_all(list(map(_value, train))), VALIDATION: validation[2]}
+    said = f"by the names of the files: training {_shown(train, listed)}; validation {validation[0]}"
+    if tests:
+        splits[TEST] = tests
+        said += f"; test {', '.join(tests)}"
+    return _replaced(entry, splits), said
+
+
+def _sets(listed: Sequence[Files], roles: Mapping[Files, str]) -> list[tuple[str, str, Value, Files]]:
+    """The validation and test sets: the name of each, what it is, its value in a config, and its first files.
+
+    Files in one folder that is named as a split, and numbered parts (`test-00000-of-00002`), are one set.
+    """
+    together: dict[str, list[Files]] = {}
+    for name, files in zip(names_of(listed), listed, strict=True):
+        if roles[files] != TRAIN:
+            folder = name.rpartition("/")[0]
+            key = folder if role_of(f"{folder}/file") == roles[files] else name
+            together.setdefault(re.sub(r"[-_.]?\d+[-_]of[-_]\d+", "", key), []).append(files)
+    found, names = list[tuple[str, str, Value, Files]](), set[str]()
+    for key, some in together.items():
+        value = _value(some[0]) if len(some) == 1 else _pattern_of(some)
+        for files in some if value is None else some[:1]:
+            names.add(name := _new_name(key, names))
+            found.append((name, roles[files], value or _value(files), files))
+    return found
+
+
+def _pattern_of(some: Sequence[Files]) -> Value | None:
+    """A pattern for the files of one set; None if it would match others too."""
+    patterns = []
+    for paths in zip(*some, strict=True):
+        texts = [str(path) for path in paths]
+        start = os.path.commonprefix(texts)  # noqa: RUF071 (characters are meant, not folders)
+        end = os.path.commonprefix([text[len(start) :][::-1] for text in texts])[::-1]  # noqa: RUF071
+        patterns.append(f"{start}*{end}")
+        if any("/" in text[len(start) : len(text) - len(end)] for text in texts):
+            return None
+        try:
+            if sorted(files_like(patterns[-1])) != sorted(map(path_of, texts)):
+                return None
+        except TmtError:
+            return None
+    return patterns[0] if len(patterns) == 1 else {"source": patterns[0], "target": patterns[1]}
+
+
+def _new_name(key: str, names: set[str]) -> str:
+    """The key as the name of a test set, which has only some characters."""
+    stem = re.sub(r"[^\w.-]+", "-", key).strip("-.") or TEST
+    stem = f"{stem}-set" if stem in RESERVED_SPLITS else stem
+    return next(one for one in (stem, *(f"{stem}-{n}" for n in range(2, len(names) + 3))) if one not in names)
+
+
+def _replaced(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry with these keys where it had `files`."""
+    return dict(pair for key in entry for pair in (splits.items() if key == "files" else [(key, entry[key])]))
+
+
+def _value(files: Files) -> Value:
+    for file in files:
+        require_name(file)
     return str(files[0]) if len(files) == 1 else {"source": str(files[0]), "target": str(files[1])}
 
 
-def _named(files: Sequence[Path]) -> str:
-    return files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
+def _one_or_all(values: list[Value]) -> Value | list[Value]:
+    return values[0] if len(values) == 1 else values
+
+
+def _how_to_score(value: Value) -> str:
+    if isinstance(value, str):
+        return ""
+    return f". To score with it:  tmt evaluate --source {quoted(value['source'])} --reference {quoted(value['target'])}"
+
+
+def _shown(train: Sequence[Files], listed: Sequence[Files]) -> str:
+    """The names of the training files."""
+    known = set(train)
+    names = [name for name, files in zip(names_of(listed), listed, strict=True) if files in known]
+    return ", ".join(names) if len(names) < 6 else f"{', '.join(names[:4])} and {len(names) - 4} more"
