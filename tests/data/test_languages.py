@@ -188,6 +188,15 @@ def test_text_that_another_program_has_tokenized_is_reported(
         assert len(found.outliers) == 1
 
 
+def test_one_split_that_is_tokenized_is_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    """A test set in another form than the training makes the score wrong, however small it is."""
+    pieces = [(f"▁{de} .", en) for de, en in sentences[620:640]]
+    parts = {"train": sentences[:600], "validation": sentences[600:620], "test": pieces}
+    found = [one.text for one in remarks(_report(workshop, _splits(tmp_path, **parts))) if "kept" in one.text]
+    assert len(found) == 1, "not also that there are spaces before full stops"
+    assert found[0].startswith("20 pairs with words that another program has cut into pieces")
+
+
 def test_text_without_capital_letters_is_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
     def texts(pairs: Pairs, **settings: Any) -> list[str]:
         report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)}, **settings)

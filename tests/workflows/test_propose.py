@@ -22,7 +22,7 @@ from tests.growth import LINEAR, assert_grows
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.looking import contents_of
-from transformer_mt.corpora.splits import roles_of
+from transformer_mt.corpora.splits import names_of, roles_of
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import prepare
@@ -370,8 +370,24 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("sizes", "train", "validation", "tests"),
     [
-        ({"train__a": 90, "train__b": 90, "valid__a": 20, "test__a": 20}, ["train/a", "train/b"], "valid/a", ["test"]),
-        ({"train__a": 90, "dev__newstest1": 20, "test__newstest2": 20}, ["train/a"], "dev/newstest1", ["test"]),
+        (
+            {"train__a": 90, "train__b": 90, "valid__a": 20, "test__a": 20},
+            ["train/a", "train/b"],
+            "valid/a",
+            ["test-a"],
+        ),
+        (
+            {"train__a": 90, "dev__newstest1": 20, "test__newstest2": 20},
+            ["train/a"],
+            "dev/newstest1",
+            ["test-newstest2"],
+        ),
+        (
+            {"train__a": 90, "test__newstest1": 20, "test__newstest2": 20, "dev": 9},
+            ["train/a"],
+            "dev",
+            ["test-newstest1", "test-newstest2"],
+        ),
         ({"train": 90, "dev__a": 20, "dev__b": 30}, ["train"], "dev/*", []),
         ({"train": 90, "newstest2013": 20, "newstest2014": 30}, ["train"], "newstest2013", ["newstest2014"]),
         ({"train": 90, "newsdev2016": 30, "newsdiscusstest": 30}, ["train"], "newsdev2016", ["newsdiscusstest"]),
@@ -419,7 +435,7 @@ def test_names_that_may_mean_something_else_are_told(
 def test_splits_are_told_by_the_names_of_all_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
     _parallel("d", train__a=200, dev__a=30, test__b=40)
     (corpus,) = propose_config(["d/train", "d/dev", "d/test"]).config.data.corpus
-    assert (corpus.validation.source, list(corpus.test)) == ("d/dev/a.de", ["test"])
+    assert (corpus.validation.source, list(corpus.test)) == ("d/dev/a.de", ["test-b"])
     rows = PAIRS["de", "en"]
     for name, some in (("train", rows[:200]), ("dev", rows[200:250]), ("test", rows[250:])):
         Path("t", name).mkdir(parents=True)
@@ -428,7 +444,7 @@ def test_splits_are_told_by_the_names_of_all_that_is_given(capsys: pytest.Captur
     assert (corpus.train, corpus.validation, corpus.test) == (
         ("t/train/data.tsv",),
         "t/dev/data.tsv",
-        {"test": "t/test/data.tsv"},
+        {"test-data": "t/test/data.tsv"},
     )
     assert capsys.readouterr().err == ""
     other = _table("t/dev.csv", rows[200:250], ",")
@@ -475,6 +491,14 @@ def test_a_name_that_a_config_cannot_have_is_told() -> None:
     for language in ("de", "en"):
         Path(f"d/dev.{language}").rename(f"d/dev\udcff.{language}")
     assert "the name of this file is not UTF-8" in _error("d").message
+
+
+def test_folders_far_apart_say_nothing() -> None:
+    far = [(Path("/home/me/dev/a.tsv"),), (Path("/data/b.tsv"),)]
+    assert names_of(far) == ["a", "b"]
+    assert names_of([(Path("x/dev/a.tsv"),), (Path("/data/b.tsv"),)]) == ["a", "b"]
+    assert names_of([(Path("/home/me/dev/a.tsv"),), (Path("/home/me/train/b.tsv.gz"),)]) == ["dev/a", "train/b"]
+    assert roles_of(far) == {}
 
 
 def test_many_names_are_read_in_linear_time() -> None:

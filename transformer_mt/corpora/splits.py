@@ -46,13 +46,17 @@ def _words(part: str) -> set[str]:
 
 
 def names_of(entries: Sequence[Files]) -> list[str]:
-    """The name of each entry without its ending (or language), with its folders below those that all files have."""
+    """The name of each entry without its ending (or language), with its folders below those that all files have.
+
+    Files that have nothing but the root in common are named without folders: `/home/me/dev` is no validation set.
+    """
     paths = [str(files[0]) for files in entries]
     try:
         common = os.path.commonpath([os.path.dirname(path) for path in paths]) if paths else ""  # noqa: PTH120
     except ValueError:  # absolute and relative paths, or two drives
-        common = ""
-    names = [path[len(common) :].lstrip("/\\") for path in paths]
+        common = os.sep
+    far_apart = common == Path(common).anchor != ""
+    names = [Path(path).name if far_apart else path[len(common) :].lstrip("/\\") for path in paths]
     return [_without_ending(name, len(files) > 1) for name, files in zip(names, entries, strict=True)]
 
 

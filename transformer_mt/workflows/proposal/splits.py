@@ -77,13 +77,13 @@ def _with_splits(
 def _sets(listed: Sequence[Files], roles: Mapping[Files, str]) -> list[tuple[str, str, Value, Files]]:
     """The validation and test sets: the name of each, what it is, its value in a config, and its first files.
 
-    Files in one folder that is named as a split, and numbered parts (`test-00000-of-00002`), are one set.
+    Numbered parts (`test-00000-of-00002`) are one set, and so are files in a folder that is named as validation data.
     """
     together: dict[str, list[Files]] = {}
     for name, files in zip(names_of(listed), listed, strict=True):
         if roles[files] != TRAIN:
             folder = name.rpartition("/")[0]
-            key = folder if role_of(f"{folder}/file") == roles[files] else name
+            key = folder if role_of(f"{folder}/file") == roles[files] == VALIDATION else name
             together.setdefault(re.sub(r"[-_.]?\d+[-_]of[-_]\d+", "", key), []).append(files)
     found, names = list[tuple[str, str, Value, Files]](), set[str]()
     for key, some in together.items():
