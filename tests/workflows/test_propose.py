@@ -494,10 +494,10 @@ def test_a_name_that_a_config_cannot_have_is_told() -> None:
 
 
 def test_folders_far_apart_say_nothing() -> None:
-    far = [(Path("/home/me/dev/a.tsv"),), (Path("/data/b.tsv"),)]
+    far = [(Path("/data/me/dev/a.tsv"),), (Path("/more/b.tsv"),)]
     assert names_of(far) == ["a", "b"]
-    assert names_of([(Path("x/dev/a.tsv"),), (Path("/data/b.tsv"),)]) == ["a", "b"]
-    assert names_of([(Path("/home/me/dev/a.tsv"),), (Path("/home/me/train/b.tsv.gz"),)]) == ["dev/a", "train/b"]
+    assert names_of([(Path("x/dev/a.tsv"),), (Path("/more/b.tsv"),)]) == ["a", "b"]
+    assert names_of([(Path("/data/me/dev/a.tsv"),), (Path("/data/me/train/b.tsv.gz"),)]) == ["dev/a", "train/b"]
     assert roles_of(far) == {}
 
 

@@ -48,7 +48,7 @@ def _words(part: str) -> set[str]:
 def names_of(entries: Sequence[Files]) -> list[str]:
     """The name of each entry without its ending (or language), with its folders below those that all files have.
 
-    Files that have nothing but the root in common are named without folders: `/home/me/dev` is no validation set.
+    Files that have nothing but the root in common are named without folders: `/projects/dev` is no validation set.
     """
     paths = [str(files[0]) for files in entries]
     try:

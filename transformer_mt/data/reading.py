@@ -40,7 +40,6 @@ _UNUSUAL = {
     TAGS: Batch.with_tags,
     PIECES: Batch.in_pieces,
     TOKENIZED: Batch.tokenized,
-    LOWER: Batch.in_lower_case,
 }
 
 
@@ -88,8 +87,10 @@ class Cleaner:
         dropped = self._drop(cleaned, counts)
         unusual_lines = _UNUSUAL if self.rules.entities else {**_UNUSUAL, ENTITIES: Batch.with_entities}
         shown = (Batch(sources), Batch(targets)) if self.rules.entities else batches  # `&lt;b&gt;` becomes a tag
-        for kind, rows_of in unusual_lines.items():
-            for row in sorted((rows_of(shown[0]) | rows_of(shown[1])) - dropped):
+        found = {kind: rows_of(shown[0]) | rows_of(shown[1]) for kind, rows_of in unusual_lines.items()}
+        found[LOWER] = shown[0].in_lower_case()  # of the source: a translation may have no capitals, an input will
+        for kind, some in found.items():
+            for row in sorted(some - dropped):
                 counts.outliers[kind] += 1
                 counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]
         rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))

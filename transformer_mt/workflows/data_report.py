@@ -247,7 +247,7 @@ def outlier_remarks(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
             )
         elif kind == LOWER:
             yield Remark(
-                f"{number_of(outlier.pairs, 'pair')} without capital letters on a side: kept",
+                f"{number_of(outlier.pairs, 'pair')} without capital letters in the source: kept",
                 "Capitals in what you translate are then unknown: tokenizer.case: lower makes it lower case, too.",
                 outlier.places,
             )
