@@ -347,6 +347,13 @@ class TestModel:
             code, out, error = tmt("--model", model, "-o", given)
             assert (code, out) == (2, "")
             assert f"{given}: runs/c was trained or tested with this file: it is not replaced" in error
+        (tmp_path / "else" / "where").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / "else" / "where")
+        shutil.copytree(model, tmp_path / "runs" / "c" / "model")
+        for trained in ("../../runs/c", tmp_path / "runs" / "c" / "model"):
+            code, out, error = tmt("--model", trained, "-o", corpus)
+            assert (code, out) == (2, "")
+            assert "was trained or tested with this file: it is not replaced" in error
         assert corpus.read_text() == "The references.\n"
 
     def test_translations_are_written_if_nobody_reads_the_scores(self, tmt, model, tmp_path, monkeypatch):

@@ -89,8 +89,9 @@ class Writer:
         self._stream.flush()
 
 
-def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
-    """Raises TmtError, before the work, if an output is a folder, an input or another output, or has no folder."""
+def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None], models: Sequence[Path] | None = None) -> None:
+    """Raises TmtError, before the work, if an output is a folder, an input or another output, or has no folder; and if
+    it is a file of the corpus of a run in runs/, or of one of these models."""
     given: list[Path] = [file for file in inputs if file.exists()]
     for file in filter(None, outputs):
         output = STDOUT if _descriptor(file) == 1 else file
@@ -107,7 +108,7 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
         if is_own or (output.is_file() and output.suffix in (".yaml", ".yml")):
             kind = "belongs to a model or run" if is_own else "may be a config"
             raise TmtError(f"this file {kind}: it is not replaced", place=output, remedy=_ANOTHER)
-        if (run := run_of_corpus(output)) is not None:
+        if (run := run_of_corpus(output, models or ())) is not None:
             raise TmtError(
                 f"{run} was trained or tested with this file: it is not replaced", place=output, remedy=_ANOTHER
             )

@@ -84,7 +84,7 @@ def evaluate(
 
     read = [file for file in (source, reference, hypothesis, tokenized_reference, baseline) if file is not None]
     check_picture(plot, theme, read)
-    check_outputs(read, (STDOUT, output, plot))
+    check_outputs(read, (STDOUT, output, plot), model)
     if output is not None and hypothesis is not None:
         raise TmtError("--output writes translations, and --hypothesis has them already", remedy="Remove one of them.")
     search = {"method": "mbr" if mbr else None, "beam": beam, "length_penalty": length_penalty}

@@ -61,7 +61,7 @@ def score(
     from transformer_mt.workflows.score import score as work
 
     source, target = _inputs(source, target)
-    check_outputs((source, target), (output or STDOUT, alignment))
+    check_outputs((source, target), (output or STDOUT, alignment), model)
     computing = Computing(device, threads)
     align = alignment is not None or json
     wanted = Wanted(to, from_, zero_shot)

@@ -96,7 +96,7 @@ def translate(
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
     workflow.check_document(document, format_, [name for name, value in unfit.items() if value], given)
-    _check_usage(given, input_, output, attention, sample and mbr, document, glossary)
+    _check_usage(given, input_, output, attention, sample and mbr, document, glossary, model or ())
     workflow.check_drawing(attention, attention_of, theme)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility, "temperature": temperature}
@@ -137,11 +137,12 @@ def _check_usage(
     two_methods: bool,
     document: Path | None,
     glossary: Path | None,
+    models: Sequence[Path],
 ) -> None:
     """Raises TmtError if options contradict each other. given: the sentences on the command line."""
     from transformer_mt.cli.answers import check_outputs
 
-    check_outputs((), (output,))
+    check_outputs((), (output,), models)
     if len(given) > 1 and not any(len(sentence.split()) > 1 for sentence in given):
         whole = " ".join(given)
         print(f'tmt: {len(given)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)

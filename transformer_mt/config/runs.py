@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,14 +26,16 @@ def belongs_to_run(file: Path) -> bool:
     return file.is_file() and (is_tokenizer or (is_run and is_named))
 
 
-def run_of_corpus(file: Path) -> Path | None:
-    """A run in runs/ whose corpus has this file; None if there is none."""
-    for facts in sorted(RUNS.glob(f"*/{FACTS}")) if file.is_file() else ():
+def run_of_corpus(file: Path, models: Iterable[Path] = ()) -> Path | None:
+    """A run in runs/, or one that a model is of, whose corpus has this file; None if there is none."""
+    known = [*sorted(RUNS.glob(f"*/{FACTS}")), *(run / FACTS for one in models for run in (one, one.parent))]
+    for facts in known if file.is_file() else ():
         corpus: list[object] = []
         with suppress(OSError, ValueError, RecursionError, TypeError, LookupError):
             corpus = list(json.loads(facts.read_text(encoding="utf-8"))[-1]["corpus"])
         for one in corpus:
             with suppress(OSError, ValueError, TypeError, LookupError):  # as of a file that is gone
-                if Path(one["path"]).samefile(file):  # type: ignore[index]
+                # A relative path begins where the training was called: mostly beside its runs/.
+                if (facts.absolute().parents[2] / one["path"]).samefile(file):  # type: ignore[index]
                     return facts.parent
     return None
