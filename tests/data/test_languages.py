@@ -12,6 +12,7 @@ from transformer_mt.data.languages import FIRST_LINES, LATER_LINES
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
+from transformer_mt.text.batches import Batch
 from transformer_mt.workflows.data_report import remarks
 
 FRENCH = "Les enfants jouent dans le jardin derrière la maison."
@@ -208,8 +209,11 @@ def test_text_without_capital_letters_is_reported(workshop: Any, tmp_path: Path,
     targets = [(source, target.lower()) for source, target in pairs]
     assert texts(pairs) == texts(few) == texts(targets) == []
     assert texts(lower) == ["200 pairs without capital letters in the source: kept"]
-    assert texts(lower, tokenizer={"kind": "whitespace", "case": "lower"}) == []
+    assert texts(lower, tokenizer={"kind": "whitespace", "case": "lower"}) == ["translations are in lower case"]
+    both = [(source.lower(), target.lower()) for source, target in pairs]
+    assert texts(both, tokenizer={"kind": "whitespace", "case": "lower"}) == []
     assert texts(pairs, tokenizer={"kind": "whitespace", "case": "lower"}) == ["translations are in lower case"]
+    assert Batch(["ქართული ენა", "한국어", "5", "", "a", "A a", "äö"]).in_lower_case() == {4, 6}, "Georgian has no case"
 
 
 @pytest.mark.parametrize("text", ["... ,5 .5 and so on", "@@ -1,5 +1 @@ ▁▁", "me@@home", "a.b , c", "Was ? Ja ! : ;"])

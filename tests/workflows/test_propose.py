@@ -22,7 +22,7 @@ from tests.growth import LINEAR, assert_grows
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.looking import contents_of
-from transformer_mt.corpora.splits import names_of, roles_of
+from transformer_mt.corpora.splits import mixed_of, names_of, roles_of
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import prepare
@@ -393,6 +393,20 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
         ({"train": 90, "newsdev2016": 30, "newsdiscusstest": 30}, ["train"], "newsdev2016", ["newsdiscusstest"]),
         ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-test", "train-dev"]),
         ({"train": 90, "dev_test": 30, "DevData": 20}, ["train"], "DevData", ["dev.test"]),
+        ({"train__train": 90, "train__dev": 20, "train__test": 20}, ["train"], "dev", ["test"]),
+        (
+            {"all__train__train": 90, "all__train__dev": 20, "all__back__bt": 9},
+            ["back/bt", "train/train"],
+            "train/dev",
+            [],
+        ),
+        ({"all__dev__train__a": 90, "all__dev__test__a": 9, "all__dev__dev__a": 9}, ["train/a"], "dev/a", ["test-a"]),
+        (
+            {"europarl": 90, "generaltest2022": 20, "held-out": 9, "tune": 9},
+            ["europarl"],
+            "tune",
+            ["generaltest2022", "held-out"],
+        ),
         ({"europarl": 100, "val": 90}, ["europarl"], "val", []),
         ({"my_training": 20, "validation_set_1": 90, "heldout": 10}, ["my.training"], "validation.set.1", ["heldout"]),
         ({"train.tags": 90, "IWSLT14.TED.dev2010.de-en": 20}, ["train.tags"], "IWSLT14.TED.dev2010.de-en", []),
@@ -412,8 +426,11 @@ def test_which_names_are_those_of_splits(
     if train is None:
         assert corpus.files == ("d",)
         return
-    assert [one.source for one in corpus.train] == [f"d/{name}.de" for name in train]
-    assert corpus.validation.target == f"d/{validation}.en"
+    assert [one.source.removeprefix("d/all/").removeprefix("d/") for one in corpus.train][-1].endswith(
+        f"{train[-1]}.de"
+    )
+    assert len(corpus.train) == len(train)
+    assert corpus.validation.target.endswith(f"{validation}.en")
     assert sorted(corpus.test or ()) == sorted(tests or ())
 
 
@@ -493,12 +510,45 @@ def test_a_name_that_a_config_cannot_have_is_told() -> None:
     assert "the name of this file is not UTF-8" in _error("d").message
 
 
+def test_many_training_files_are_a_pattern() -> None:
+    pairs = PAIRS["de", "en"]
+    files = _parallel("d", **{f"train__talk{n}": 1 for n in range(40)}, dev=20, test=20)
+    Path("d/train/talk0.de").write_text("".join(f"{de}\n" for de, _ in pairs[40:140]))
+    Path("d/train/talk0.en").write_text("".join(f"{en}\n" for _, en in pairs[40:140]))
+    (corpus,) = propose_config("d").config.data.corpus
+    assert [one.model_dump() for one in corpus.train] == [{"source": "d/train/talk*.de", "target": "d/train/talk*.en"}]
+    assert len(files) == 42
+
+
+def test_test_sets_of_one_name_stay_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    _parallel("a", train=100, dev=10, test=10)
+    Path("b").mkdir()
+    for name, first, last in (("train", 120, 200), ("dev", 200, 220), ("test", 220, 240)):
+        _table(f"b/{name}.tsv", PAIRS["de", "en"][first:last])
+    one, other = propose_config(["a", "b"]).config.data.corpus
+    assert (list(one.test), list(other.test)) == (["test"], ["test-2"])
+
+
+def test_a_folder_inside_another_is_read_once(capsys: pytest.CaptureFixture[str]) -> None:
+    _parallel("d", train__a=100, dev__b=20)
+    assert propose_config(["d", "d/train", "d/dev/b.de"]).pairs == 100
+    assert capsys.readouterr().err.count("given twice, and read once") == 2
+
+
+def test_paths_of_any_form_tell_splits(tmp_path: Path) -> None:
+    _parallel("d", train__a=100, dev__a=20, test__a=20)
+    (corpus,) = propose_config(["d/train", str(tmp_path / "d" / "dev"), "d/train/../test"]).config.data.corpus
+    assert (corpus.train[0].source, list(corpus.test)) == ("d/train/a.de", ["test-a"])
+    assert corpus.validation.source.endswith("/d/dev/a.de")
+
+
 def test_folders_far_apart_say_nothing() -> None:
     far = [(Path("/data/me/dev/a.tsv"),), (Path("/more/b.tsv"),)]
     assert names_of(far) == ["a", "b"]
-    assert names_of([(Path("x/dev/a.tsv"),), (Path("/more/b.tsv"),)]) == ["a", "b"]
     assert names_of([(Path("/data/me/dev/a.tsv"),), (Path("/data/me/train/b.tsv.gz"),)]) == ["dev/a", "train/b"]
     assert roles_of(far) == {}
+    assert mixed_of(far) == (Path("/data/me/dev/a.tsv"), "validation"), "but it is told"
+    assert names_of([(Path("europarl.train"),), (Path("europarl.dev.gz"),)]) == ["europarl.train", "europarl.dev"]
 
 
 def test_many_names_are_read_in_linear_time() -> None:
@@ -561,8 +611,12 @@ def test_text_that_is_tokenized_is_told(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_text_without_capital_letters_gets_a_tokenizer_without_them() -> None:
-    lower = [(de.lower(), en) for de, en in PAIRS["de", "en"]]
+    lower = [(de.lower(), en.lower()) for de, en in PAIRS["de", "en"]]
     assert propose_config(_table("a.tsv", lower)).config.tokenizer.case == "lower"
+    one = [(de.lower(), en) for de, en in PAIRS["de", "en"]]
+    assert propose_config(_table("d.tsv", one)).config.tokenizer.case == "keep", (
+        "it is shared, and English has capitals"
+    )
     assert propose_config(_table("b.tsv", PAIRS["de", "en"])).config.tokenizer.case == "keep"
     korean = propose_config(_table("c.tsv", [(ko, en.lower()) for ko, en in PAIRS["ko", "en"]]))
     sides = korean.config.tokenizer.source, korean.config.tokenizer.target

@@ -11,38 +11,45 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from transformer_mt.corpora.parts import size_of
+from transformer_mt.files.address import Address
 from transformer_mt.files.opening import COMPRESSED
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 Files = tuple[Path, ...]  # those of an entry: one, or two parallel ones
 _ROLES = {  # a name with words of several is the first of them
     TEST: {
-        *("test", "tests", "testing", "tst", "testset", "newstest", "newsdiscusstest", "newssyscomb", "devtest"),
-        *("eval", "evaluation", "heldout", "holdout"),
+        *("test", "tests", "testing", "tst", "testset", "devtest", "blindtest", "newstest", "newsdiscusstest"),
+        *("newssyscomb", "generaltest", "wmttest", "eval", "evaluation", "evalset", "heldout", "holdout"),
     },
     VALIDATION: {
-        *("valid", "validation", "validate", "val", "validset", "valset"),
+        *("valid", "validation", "validate", "val", "validset", "valset", "tune", "tuning"),
         *("dev", "devel", "development", "devset", "newsdev", "newsdiscussdev"),
     },
     TRAIN: {"train", "training", "trainset"},
 }
+_HELD_OUT = re.compile("held[-_ ]out")
 
 
 def role_of(name: str) -> str | None:
     """The split that a file is by its name; None: no word tells it.
 
-    A folder that is named as a split decides, then a word in the name of the file, then one in that of a folder. Digits
-    may follow the word: `dev2010`, `newstest2014`.
+    The nearest folder that is named as a split decides, then a word in the name of the file, then one in that of a
+    folder; but `train/dev.de` is for validation. Digits may follow the word: `dev2010`, `newstest2014`.
     """
     *folders, file = (_words(part) for part in PurePath(name).parts)
-    alone = [words for words in folders if len(words) == 1]
-    roles = (role for words in (*alone, file, *reversed(folders)) for role in _ROLES if words & _ROLES[role])
-    return next(roles, None)
+    alone = [words for words in reversed(folders) if len(words) == 1]
+    found = next(filter(None, map(_role, (*alone, file, *reversed(folders)))), None)
+    return (_role(file) or found) if found == TRAIN and len(file) == 1 else found
+
+
+def _role(words: set[str]) -> str | None:
+    return next((role for role, known in _ROLES.items() if words & known), None)
 
 
 def _words(part: str) -> set[str]:
     """The words of a name, also of `DevData`."""
-    return set(re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower()))
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower()
+    return set(re.findall(r"[^\W\d_]+", _HELD_OUT.sub("heldout", apart)))
 
 
 def names_of(entries: Sequence[Files]) -> list[str]:
@@ -50,10 +57,10 @@ def names_of(entries: Sequence[Files]) -> list[str]:
 
     Files that have nothing but the root in common are named without folders: `/projects/dev` is no validation set.
     """
-    paths = [str(files[0]) for files in entries]
+    paths = [str(one) if isinstance(one, Address) else os.path.abspath(one) for one, *_ in entries]  # noqa: PTH100
     try:
         common = os.path.commonpath([os.path.dirname(path) for path in paths]) if paths else ""  # noqa: PTH120
-    except ValueError:  # absolute and relative paths, or two drives
+    except ValueError:  # addresses beside files, or two drives
         common = os.sep
     far_apart = common == Path(common).anchor != ""
     names = [Path(path).name if far_apart else path[len(common) :].lstrip("/\\") for path in paths]
@@ -76,9 +83,15 @@ def roles_of(entries: Sequence[Files]) -> Mapping[Files, str]:
 
 
 def mixed_of(entries: Sequence[Files]) -> tuple[Path, str] | None:
-    """Of several files, the first that is a validation or test set by its name, and which of these it is."""
-    held_out = ((files[0], role) for files, role in _told(entries).items() if role not in (None, TRAIN))
-    return next(((file, str(role)) for file, role in held_out), None) if len(entries) > 1 else None
+    """Of several files, the first that is a validation or test set by its name, and which of these it is.
+
+    Here the folder of a file counts too, wherever it is: a message does no harm.
+    """
+    for files, role in _told(entries).items():
+        said = role or role_of(_without_ending("/".join(files[0].parts[-2:]), len(files) > 1))
+        if said not in (None, TRAIN) and len(entries) > 1:
+            return files[0], str(said)
+    return None
 
 
 def _told(entries: Sequence[Files]) -> Mapping[Files, str | None]:
@@ -88,4 +101,5 @@ def _told(entries: Sequence[Files]) -> Mapping[Files, str | None]:
 def _without_ending(name: str, has_language: bool) -> str:
     plain = PurePath(name)
     plain = plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
-    return (plain.with_suffix("") if has_language or plain.suffix else plain).as_posix()
+    is_ending = plain.suffix and not _role(_words(plain.suffix))  # not `corpus.dev`
+    return (plain.with_suffix("") if has_language or is_ending else plain).as_posix()

@@ -32,8 +32,8 @@ SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the
 LANGUAGE = "language"  # a rule that drops pairs
 # Kinds of outliers.
 DECODED, QUOTED, ENTITIES, TAGS = "decoded", "quoted", "entities", "tags"
-PIECES, TOKENIZED, LOWER = "pieces", "tokenized", "lower"
-USUAL = {PIECES: 0.01, TOKENIZED: 0.1, LOWER: 0.9}  # shares of the pairs that usual text may have
+PIECES, TOKENIZED, LOWER, LOWER_TARGET = "pieces", "tokenized", "lower", "lower target"
+USUAL = {PIECES: 0.01, TOKENIZED: 0.1, LOWER: 0.9, LOWER_TARGET: 0.9}  # shares of the pairs that usual text may have
 _UNUSUAL = {
     DECODED: Batch.wrongly_decoded,
     QUOTED: Batch.quoted_as_csv,
@@ -88,7 +88,7 @@ class Cleaner:
         unusual_lines = _UNUSUAL if self.rules.entities else {**_UNUSUAL, ENTITIES: Batch.with_entities}
         shown = (Batch(sources), Batch(targets)) if self.rules.entities else batches  # `&lt;b&gt;` becomes a tag
         found = {kind: rows_of(shown[0]) | rows_of(shown[1]) for kind, rows_of in unusual_lines.items()}
-        found[LOWER] = shown[0].in_lower_case()  # of the source: a translation may have no capitals, an input will
+        found |= {LOWER: shown[0].in_lower_case(), LOWER_TARGET: shown[1].in_lower_case()}
         for kind, some in found.items():
             for row in sorted(some - dropped):
                 counts.outliers[kind] += 1

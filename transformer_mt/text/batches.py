@@ -101,8 +101,8 @@ class Batch:
         return set(self._rows(((before & _SPACE) != 0) & ((stop & _STOP) != 0) & ((after & (_SPACE | _LINE)) != 0)))
 
     def in_lower_case(self) -> set[int]:
-        """The rows with letters that could be capitals, and none that are."""
-        return {row for row, line in enumerate(self.lines) if line.islower()}
+        """The rows with letters that could be capitals, and none that are. Georgian begins no sentence with one."""
+        return {row for row, line in enumerate(self.lines) if line.islower() and line.title() != line}
 
     def clean(self, rules: CleaningConfig, language: str) -> tuple[list[str], dict[int, set[str]]]:
         """`clean_text` of each line, and the names of the rules that changed it, by row."""

@@ -12,7 +12,7 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
-from transformer_mt.data.reading import DECODED, ENTITIES, LOWER, PIECES, QUOTED, TAGS, TOKENIZED
+from transformer_mt.data.reading import DECODED, ENTITIES, LOWER, LOWER_TARGET, PIECES, QUOTED, TAGS, TOKENIZED
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
@@ -248,10 +248,11 @@ def outlier_remarks(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
         elif kind == LOWER:
             yield Remark(
                 f"{number_of(outlier.pairs, 'pair')} without capital letters in the source: kept",
-                "Capitals in what you translate are then unknown: tokenizer.case: lower makes it lower case, too.",
+                "Capitals in what you translate are then unknown: tokenizer.case: lower (tokenizer.source.case, if"
+                " translations have capitals) makes it lower case, too.",
                 outlier.places,
             )
-        else:
+        elif kind != LOWER_TARGET:  # as it is meant, or of a test set that somebody sees
             yield Remark(f"{number_of(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 
 
@@ -382,7 +383,7 @@ def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
             if report.parent is None
             else "",
         )
-    if side == TARGET and report.case[side] == "lower" and LOWER not in report.outliers:
+    if side == TARGET and report.case[side] == "lower" and LOWER_TARGET not in report.outliers:
         yield Remark(
             "translations are in lower case",
             "With case: keep or case: true they have upper case again, as references usually do.",

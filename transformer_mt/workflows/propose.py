@@ -241,7 +241,8 @@ class _Choice:
     def _values(self, sizes: Sizes, shared: bool, updates: int) -> dict[str, Any]:
         """The config as in its file."""
         one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary, "split_digits": True}
-        sides = [one | ({"case": "lower"} if is_lower else {}) for is_lower in self._are_lower()]
+        are_lower = [all(self._are_lower())] * 2 if shared else self._are_lower()
+        sides = [one | ({"case": "lower"} if is_lower else {}) for is_lower in are_lower]
         source, target = self.found.languages
         corpora = self.found.entries
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}

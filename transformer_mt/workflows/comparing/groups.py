@@ -54,7 +54,8 @@ def groups_of(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> tuple[li
             continue
         members = [run for seed, run in some if by_seed[seed] is run]
         groups.append(_group(members))
-        if without := [run.name for run in members if run.loss is None]:
+        without = [run.name for run in members if run.loss is None]
+        if without and groups[-1].loss is not None:
             names = ", ".join(without)
             notes.append(f"{names}: no validation loss that is a number, so the mean of the loss has only other seeds")
         for seed, run in some:

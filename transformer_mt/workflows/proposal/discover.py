@@ -99,7 +99,11 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
     """The paths, each once, and what they contain; instead of a folder that has tables, these."""
     found: dict[Path, tuple[Path, Contents]] = {}
+    folders = {path.resolve() for path in paths if path.is_dir()}
     for path in paths:
+        if not folders.isdisjoint(path.resolve().parents):
+            note(f"{path}: given twice, and read once")
+            continue
         for one in (_tables_in(path) if path.is_dir() else []) or [path]:
             if one.resolve() in found:
                 note(f"{one}: given twice, and read once")

@@ -16,6 +16,8 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.program import quoted
 
 Value = str | dict[str, str]  # files, as in a config
+_LONGEST_NAME = 60  # characters of the name of a test set
+_MANY, _MOST = 20, 1_000  # training files, of which more get a pattern if they can, and more must
 
 
 def with_splits(
@@ -31,7 +33,8 @@ def with_splits(
         if mixed := mixed_of([files for some in listed for files in some]):
             note(f"{mixed[0]}: a {mixed[1]} set by its name; mixed with all other files, and divided")
         return list(entries), [""] * len(entries)
-    found = [_with_splits(entry, some, roles) for entry, some in zip(entries, listed, strict=True)]
+    names = set[str]()
+    found = [_with_splits(entry, some, roles, names) for entry, some in zip(entries, listed, strict=True)]
     return [entry for entry, _ in found], [said for _, said in found]
 
 
@@ -53,20 +56,20 @@ def training_part(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_splits(
-    entry: dict[str, Any], listed: Sequence[Files], roles: Mapping[Files, str]
+    entry: dict[str, Any], listed: Sequence[Files], roles: Mapping[Files, str], names: set[str]
 ) -> tuple[dict[str, Any] | None, str]:
     train = [files for files in listed if roles[files] == TRAIN]
     if len(train) == len(listed):
         return entry, ""
-    sets = _sets(listed, roles)
+    sets = _sets(listed, roles, names)
     validation = next((one for one in sets if one[1] == VALIDATION), sets[0] if len(sets) > 1 else None)
     if not train or validation is None:  # such an entry has no place for them
         for _, role, values, files in sets:
             more = _how_to_score(values) if role == TEST else ""
             note(f"{files[0]}: not read, because it is a {role} set by its name{more}")
-        return (_replaced(entry, {"files": _one_or_all(list(map(_value, train)))}), "") if train else (None, "")
+        return (_replaced(entry, {"files": _all_of(train)}), "") if train else (None, "")
     tests = {name: value for name, _, value, _ in sets if name != validation[0]}
-    splits: dict[str, Any] = {TRAIN: _one_or_all(list(map(_value, train))), VALIDATION: validation[2]}
+    splits: dict[str, Any] = {TRAIN: _all_of(train), VALIDATION: validation[2]}
     said = f"by the names of the files: training {_shown(train, listed)}; validation {validation[0]}"
     if tests:
         splits[TEST] = tests
@@ -74,9 +77,10 @@ def _with_splits(
     return _replaced(entry, splits), said
 
 
-def _sets(listed: Sequence[Files], roles: Mapping[Files, str]) -> list[tuple[str, str, Value, Files]]:
+def _sets(listed: Sequence[Files], roles: Mapping[Files, str], names: set[str]) -> list[tuple[str, str, Value, Files]]:
     """The validation and test sets: the name of each, what it is, its value in a config, and its first files.
 
+    names: of the sets of other entries; those of these are added
     Numbered parts (`test-00000-of-00002`) are one set, and so are files in a folder that is named as validation data.
     """
     together: dict[str, list[Files]] = {}
@@ -85,7 +89,7 @@ def _sets(listed: Sequence[Files], roles: Mapping[Files, str]) -> list[tuple[str
             folder = name.rpartition("/")[0]
             key = folder if role_of(f"{folder}/file") == roles[files] == VALIDATION else name
             together.setdefault(re.sub(r"[-_.]?\d+[-_]of[-_]\d+", "", key), []).append(files)
-    found, names = list[tuple[str, str, Value, Files]](), set[str]()
+    found = list[tuple[str, str, Value, Files]]()
     for key, some in together.items():
         value = _value(some[0]) if len(some) == 1 else _pattern_of(some)
         for files in some if value is None else some[:1]:
@@ -114,7 +118,7 @@ def _pattern_of(some: Sequence[Files]) -> Value | None:
 
 def _new_name(key: str, names: set[str]) -> str:
     """The key as the name of a test set, which has only some characters."""
-    stem = re.sub(r"[^\w.-]+", "-", key).strip("-.") or TEST
+    stem = re.sub(r"[^\w.-]+", "-", key)[-_LONGEST_NAME:].strip("-.") or TEST
     stem = f"{stem}-set" if stem in RESERVED_SPLITS else stem
     return next(one for one in (stem, *(f"{stem}-{n}" for n in range(2, len(names) + 3))) if one not in names)
 
@@ -130,8 +134,15 @@ def _value(files: Files) -> Value:
     return str(files[0]) if len(files) == 1 else {"source": str(files[0]), "target": str(files[1])}
 
 
-def _one_or_all(values: list[Value]) -> Value | list[Value]:
-    return values[0] if len(values) == 1 else values
+def _all_of(train: Sequence[Files]) -> Value | list[Value]:
+    """Training files; many of them as a pattern if that is possible."""
+    if len(train) == 1:
+        return _value(train[0])
+    pattern = _pattern_of(train) if len(train) > _MANY else None
+    if pattern is None and len(train) > _MOST:
+        problem = f"a config cannot name {len(train):,} training files"
+        raise TmtError(problem, place=train[0][0].parent, remedy="Put them into a folder of their own, such as train.")
+    return pattern or list(map(_value, train))
 
 
 def _how_to_score(value: Value) -> str:
