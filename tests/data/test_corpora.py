@@ -78,6 +78,16 @@ def test_files_of_a_split_are_read_only_for_that_split(tmp_path: Path) -> None:
     assert corpus.files() == [Path(file) for part in parts.values() for file in part.values()]
 
 
+def test_beside_test_sets_only_validation_is_taken_from_the_other_files(workshop: Any, tmp_path: Path) -> None:
+    names = ("one", "two", "news")
+    files = {name: _text_pair(tmp_path, name, workshop.numbered(30, 100 * place)) for place, name in enumerate(names)}
+    corpus = {"kind": "text", "files": [files["one"], files["two"]], "test": {"news": files["news"]}}
+    for split, validation in (({}, 6), ({"split": {"validation": 9}}, 9), ({"split": {"test": 0}}, 6)):
+        prepared = workshop.prepare({**corpus, **split})
+        assert prepared.manifest.splits == {"train": 60 - validation, "validation": validation, "news": 30}
+        assert list(zip(*prepared.raw("news"), strict=True)) == workshop.numbered(30, 200)
+
+
 @pytest.mark.parametrize(("n_source", "n_target"), [(3, 2), (2, 3), (1_000, 1)])
 def test_files_of_different_lengths_are_reported_with_both_lengths(
     tmp_path: Path, n_source: int, n_target: int
@@ -106,7 +116,7 @@ def test_a_missing_file_is_reported_before_anything_is_read(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"files": "a.tsv", "test": "b.tsv"},
+        {"files": "a.tsv", "test": "b.tsv", "split": {"test": 0.1}},
         {"files": "a.tsv", "validation": "b.tsv"},
         {"train": "a.tsv", "validation": "b.tsv", "test": {"train": "c.tsv"}},
         {"train": "a.tsv", "validation": "b.tsv", "test": {"../up": "c.tsv"}},

@@ -389,7 +389,6 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
             ["test-newstest1", "test-newstest2"],
         ),
         ({"train": 90, "dev__a": 20, "dev__b": 30}, ["train"], "dev/*", []),
-        ({"train": 90, "newstest2013": 20, "newstest2014": 30}, ["train"], "newstest2013", ["newstest2014"]),
         ({"train": 90, "newsdev2016": 30, "newsdiscusstest": 30}, ["train"], "newsdev2016", ["newsdiscusstest"]),
         ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-test", "train-dev"]),
         ({"train": 90, "dev_test": 30, "DevData": 20}, ["train"], "DevData", ["dev.test"]),
@@ -573,15 +572,21 @@ def test_tables_that_are_named_as_splits_are_not_mixed() -> None:
     assert (corpus["validation"], corpus["test"]) == ("tables/val.tsv", {"test": "tables/test.tsv"})
 
 
-def test_a_test_set_without_validation_stays_out_of_training(capsys: pytest.CaptureFixture[str]) -> None:
-    files = _parallel("d", train=200, test=40)
+def test_beside_test_sets_validation_pairs_are_taken_from_training(capsys: pytest.CaptureFixture[str]) -> None:
+    files = _parallel("d", train=200, newstest2013=30, newstest2014=40)
     proposal = propose_config("d")
     (corpus,) = proposal.config.data.corpus
     assert [one.model_dump() for one in corpus.files] == [files["train"]]
     assert (proposal.pairs, corpus.split.validation) == (200, held_out(200))
-    error = capsys.readouterr().err
-    assert "d/test.de: not read, because it is a test set by its name. To score with it:" in error
-    assert "tmt evaluate --source d/test.de --reference d/test.en" in error
+    Path("c.yaml").write_text(proposal.text, encoding="utf-8")
+    report = prepare(load_config(Path("c.yaml"))).report
+    assert {name: split.pairs for name, split in report.splits.items()} == {
+        "train": 200 - held_out(200),
+        "validation": held_out(200),
+        "newstest2013": 30,
+        "newstest2014": 40,
+    }
+    assert capsys.readouterr().err == ""
 
 
 def test_beside_a_corpus_with_splits_all_others_are_for_training() -> None:

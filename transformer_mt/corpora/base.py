@@ -28,7 +28,7 @@ from transformer_mt.files.lines import check_exists, path_of
 from transformer_mt.files.opening import archive_of, is_named_pipe, members
 from transformer_mt.files.remote import wrong_checksum
 
-WHOLE = "all"  # the only split of a corpus that prepare divides
+WHOLE = "all"  # the pairs of a corpus that prepare divides
 # A test set cannot have these names, because the folder of prepared data uses them.
 RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")
 Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -67,7 +67,7 @@ class Corpus(ABC):
     always:       a language that one side of each pair has, whose column is found by its name; None: no such language
     is_public:    whether `download` can fetch its files
     no_download:  why its files cannot be downloaded, and what to do
-    split_config: how to divide the corpus; None if it comes in splits
+    split_config: how to divide the pairs of "all"; None if the corpus comes in splits
     """
 
     Options: ClassVar[type[CorpusConfig]]
@@ -109,7 +109,7 @@ class Corpus(ABC):
 
     @abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """("all",) if the corpus will be divided, else ("train", "validation", *names of the test sets)."""
+        """First "all" if the corpus will be divided, else "train" and "validation"; then the names of the test sets."""
 
     @abstractmethod
     def read(self, split: str) -> Iterator[Pair]:
@@ -155,7 +155,8 @@ class Corpus(ABC):
 
 
 class FilesOptions(CorpusConfig):
-    """Options of all kinds that read files: either `files` to be split, or files for each split."""
+    """Options of all kinds that read files: either `files` to be split, with or without test sets, or files for each
+    split."""
 
     NEWER = (*CorpusConfig.NEWER, ("encoding", "utf-8"), ("sha256", None))
 
@@ -172,8 +173,10 @@ class FilesOptions(CorpusConfig):
             raise ValueError("give either `files`, which are split, or `train`, `validation` and `test`")
         if parts is not None and getattr(self, "validation", None) is None:
             raise ValueError("`train` needs `validation` too; or give `files`, which are split")
-        if parts is None and (getattr(self, "validation", None), getattr(self, "test", None)) != (None, None):
-            raise ValueError("`files` are split; remove `validation` and `test`, or rename `files` to `train`")
+        if parts is None and getattr(self, "validation", None) is not None:
+            raise ValueError("`files` are split; remove `validation`, or rename `files` to `train`")
+        if parts is None and getattr(self, "test", None) and "test" in self.split.model_fields_set and self.split.test:
+            raise ValueError("give either `test`, with files, or split.test, a part of `files`")
         for name in getattr(self, "test", None) or {}:
             if name in RESERVED_SPLITS or not re.fullmatch(r"\w[\w.-]*", name):
                 raise ValueError(
@@ -206,10 +209,11 @@ class FilesCorpus(Corpus):
         """options: `FilesOptions` with the keys files, train, validation and test."""
         super().__init__(options, source, target)
         self._checksums: tuple[str, ...] | None = options.sha256
-        if options.files is not None:
-            self.split_config, self._parts = options.split, {WHOLE: options.files}
+        tests = {name: (part,) for name, part in (options.test or {}).items()}
+        if options.files is not None:  # with test sets, only validation pairs are taken from them
+            self.split_config = options.split.model_copy(update={"test": 0}) if tests else options.split
+            self._parts = {WHOLE: options.files, **tests}
         else:
-            tests = {name: (part,) for name, part in (options.test or {}).items()}
             self._parts = {"train": options.train or (), "validation": (options.validation,), **tests}
 
     def splits(self) -> tuple[str, ...]:

@@ -206,7 +206,7 @@ class TableOptions(FilesOptions):
     )
     train: OneOrMany[FileName] | None = Field(None, description="files for training")
     validation: FileName | None = Field(None, description="file for validation")
-    test: dict[str, FileName] | None = Field(None, description="test files by name")
+    test: dict[str, FileName] | None = Field(None, description="test files by name; with `train`, or beside `files`")
 
     @field_validator("test", mode="before", json_schema_input_type=str | dict[str, str] | None)
     @classmethod

@@ -62,7 +62,10 @@ class TextCorpus(FilesCorpus):
         )
         train: Many[Entry] | None = Field(None, description="pairs of parallel files for training, or folders")
         validation: Entry | None = Field(None, description="pair of parallel files for validation")
-        test: dict[str, Entry] | None = Field(None, description="test sets by name, each a pair of parallel files")
+        test: dict[str, Entry] | None = Field(
+            None,
+            description="test sets by name, each a pair of parallel files; with `train`, or beside `files`",
+        )
 
         @field_validator("files", "train", mode="before", json_schema_input_type=Entry | tuple[Entry, ...] | None)
         @classmethod

@@ -124,7 +124,7 @@ def _tell_of_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[st
     """Splits without effect, and others than the names of the files tell."""
     if any(map(_has_two_ways_of_splitting, config.data.corpus)):
         say("`split` has no effect beside `train`: a corpus of several files is not divided")
-    divided = [one for one in corpora if isinstance(one, FilesCorpus) and one.splits() == (WHOLE,)]
+    divided = [one for one in corpora if isinstance(one, FilesCorpus) and WHOLE in one.splits()]
     mixed = mixed_of(list(dict.fromkeys(files for one in divided for files in one.entries(WHOLE))))
     if mixed is not None:
         say(

@@ -108,7 +108,7 @@ def propose_config(
     for entry, one in zip(found.entries, found.counts, strict=True):
         if VALIDATION not in entry:
             part = round(held_out(count.different) * one.different / count.different) or int(one.different > 2)
-            entry["split"] = dict.fromkeys((VALIDATION, TEST), part * are_divided)
+            entry["split"] = {VALIDATION: part * are_divided} | ({} if TEST in entry else {TEST: part * are_divided})
     _note_tokenized(count.some)
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
 
@@ -165,12 +165,12 @@ class _Choice:
         sizes, lengths = self._fitting(sizes, shared)
         pieces = (float(lengths[0].mean()), float(lengths[1].mean()))
         longer = np.maximum(*lengths)[by_length(*lengths)]
-        share = (self.count.different - 2 * self._held_out) / len(longer)
+        share = (self.count.different - self._held_out(VALIDATION) - self._held_out(TEST)) / len(longer)
         updates = max(1, round(len(cut(longer, BatchSize(tokens=sizes.batch_tokens))) * share))
         config = Config.model_validate(self._values(sizes, shared, updates))
         machine = set_up(config.runtime)
         vocabulary = (sizes.vocabulary, sizes.vocabulary)
-        validation = min(MOST, PLOTS + A_PAIR * (self._held_out or MOST_HELD_OUT))
+        validation = min(MOST, PLOTS + A_PAIR * (self._held_out(VALIDATION) or MOST_HELD_OUT))
         validation *= updates / (validate_every(updates) or updates)
         epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + validation
         epochs = epochs_for(sizes, updates) if minutes is None else max(1, int(minutes * 60 / epoch_seconds))
@@ -224,10 +224,9 @@ class _Choice:
         tokenizer.train(sentences)
         return tokenizer
 
-    @property
-    def _held_out(self) -> int:
-        """Pairs for validation that are divided from those for training; as many are for the test."""
-        return sum(entry["split"][VALIDATION] for entry in self.found.entries if "split" in entry)
+    def _held_out(self, split: str) -> int:
+        """Pairs that are divided from those for training."""
+        return sum(entry["split"].get(split, 0) for entry in self.found.entries if "split" in entry)
 
     def _has_entities(self) -> bool:
         return any(has_entities(text) for pair in self.count.some for text in (pair.source, pair.target))

@@ -13,7 +13,6 @@ from transformer_mt.corpora.splits import TEST, TRAIN, VALIDATION, Files, mixed_
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
 from transformer_mt.reporting.notes import note
-from transformer_mt.reporting.program import quoted
 
 Value = str | dict[str, str]  # files, as in a config
 _LONGEST_NAME = 60  # characters of the name of a test set
@@ -49,10 +48,8 @@ def require_name(path: Path) -> None:
 
 def training_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry with its training files alone, not divided."""
-    if TRAIN not in entry:
-        return dict(entry)
     rest = {key: value for key, value in entry.items() if key not in (TRAIN, VALIDATION, TEST)}
-    return {**rest, "files": entry[TRAIN]}
+    return {**rest, "files": entry[TRAIN]} if TRAIN in entry else rest
 
 
 def _with_splits(
@@ -62,15 +59,19 @@ def _with_splits(
     if len(train) == len(listed):
         return entry, ""
     sets = _sets(listed, roles, names)
-    validation = next((one for one in sets if one[1] == VALIDATION), sets[0] if len(sets) > 1 else None)
-    if not train or validation is None:  # such an entry has no place for them
-        for _, role, values, files in sets:
-            more = _how_to_score(values) if role == TEST else ""
-            note(f"{files[0]}: not read, because it is a {role} set by its name{more}")
-        return (_replaced(entry, {"files": _all_of(train)}), "") if train else (None, "")
-    tests = {name: value for name, _, value, _ in sets if name != validation[0]}
-    splits: dict[str, Any] = {TRAIN: _all_of(train), VALIDATION: validation[2]}
-    said = f"by the names of the files: training {_shown(train, listed)}; validation {validation[0]}"
+    if not train:  # such an entry has no place for them
+        for _, role, _, files in sets:
+            note(
+                f"{files[0]}: not read, because it is a {role} set by its name, and the training data has another form"
+            )
+        return None, ""
+    validation = next((one for one in sets if one[1] == VALIDATION), None)
+    tests = {one[0]: one[2] for one in sets if one is not validation}
+    splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
+    said = f"by the names of the files: training {_shown(train, listed)}"
+    if validation is not None:
+        splits[VALIDATION] = validation[2]
+        said += f"; validation {validation[0]}"
     if tests:
         splits[TEST] = tests
         said += f"; test {', '.join(tests)}"
@@ -143,12 +144,6 @@ def _all_of(train: Sequence[Files]) -> Value | list[Value]:
         problem = f"a config cannot name {len(train):,} training files"
         raise TmtError(problem, place=train[0][0].parent, remedy="Put them into a folder of their own, such as train.")
     return pattern or list(map(_value, train))
-
-
-def _how_to_score(value: Value) -> str:
-    if isinstance(value, str):
-        return ""
-    return f". To score with it:  tmt evaluate --source {quoted(value['source'])} --reference {quoted(value['target'])}"
 
 
 def _shown(train: Sequence[Files], listed: Sequence[Files]) -> str:
