@@ -88,7 +88,7 @@ def mixed_of(entries: Sequence[Files]) -> tuple[Path, str] | None:
     Here the folder of a file counts too, wherever it is: a message does no harm.
     """
     for files, role in _told(entries).items():
-        said = role or role_of(_without_ending("/".join(files[0].parts[-2:]), len(files) > 1))
+        said = role or role_of(_without_ending("/".join(PurePath(str(files[0])).parts[-2:]), len(files) > 1))
         if said not in (None, TRAIN) and len(entries) > 1:
             return files[0], str(said)
     return None

@@ -142,7 +142,7 @@ def _all_of(train: Sequence[Files]) -> Value | list[Value]:
     pattern = _pattern_of(train) if len(train) > _MANY else None
     if pattern is None and len(train) > _MOST:
         problem = f"a config cannot name {len(train):,} training files"
-        raise TmtError(problem, place=train[0][0].parent, remedy="Put them into a folder of their own, such as train.")
+        raise TmtError(problem, place=str(train[0][0]), remedy="Put them into a folder of their own, such as train.")
     return pattern or list(map(_value, train))
 
 
