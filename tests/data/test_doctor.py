@@ -83,8 +83,11 @@ def test_outliers_are_counted_with_their_places(workshop: Any) -> None:
     corpus = workshop.splits(train)
     report = workshop.prepare(corpus).manifest.report
     places = {kind: found["places"] for kind, found in report["outliers"].items()}
-    counts = {kind: found["pairs"] for kind, found in report["outliers"].items()}
-    assert (counts["script"], counts["length ratio"]) == (2, 9)
+    assert {kind: found["pairs"] for kind, found in report["outliers"].items()} == {
+        "script": 2,
+        "length ratio": 9,
+        "lower target": 6,
+    }
     assert places["script"] == [f"{corpus['train']}:4", f"{corpus['train']}:7"]
     assert places["length ratio"] == [f"{corpus['train']}:{line}" for line in (5, 8, 9, 10, 11)]
     assert report["pairs"]["train"] == {"read": 15, "changed": {}, "dropped": {"length ratio": 9}, "kept": 6}

@@ -390,16 +390,21 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
         ),
         ({"train": 90, "dev__a": 20, "dev__b": 30}, ["train"], "dev/*", []),
         ({"train": 90, "newsdev2016": 30, "newsdiscusstest": 30}, ["train"], "newsdev2016", ["newsdiscusstest"]),
-        ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-test", "train-dev"]),
+        ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-dev", "train-test"]),
         ({"train": 90, "dev_test": 30, "DevData": 20}, ["train"], "DevData", ["dev.test"]),
-        ({"train__train": 90, "train__dev": 20, "train__test": 20}, ["train"], "dev", ["test"]),
+        ({"train__train": 90, "train__dev": 20, "train__test": 20}, ["train/train"], "train/dev", ["test"]),
         (
             {"all__train__train": 90, "all__train__dev": 20, "all__back__bt": 9},
-            ["back/bt", "train/train"],
-            "train/dev",
+            ["all/back/bt", "all/train/train"],
+            "all/train/dev",
             [],
         ),
-        ({"all__dev__train__a": 90, "all__dev__test__a": 9, "all__dev__dev__a": 9}, ["train/a"], "dev/a", ["test-a"]),
+        (
+            {"all__dev__train__a": 90, "all__dev__test__a": 9, "all__dev__dev__a": 9},
+            ["all/dev/train/a"],
+            "all/dev/dev/a",
+            ["test-a"],
+        ),
         (
             {"europarl": 90, "generaltest2022": 20, "held-out": 9, "tune": 9},
             ["europarl"],
@@ -425,12 +430,9 @@ def test_which_names_are_those_of_splits(
     if train is None:
         assert corpus.files == ("d",)
         return
-    assert [one.source.removeprefix("d/all/").removeprefix("d/") for one in corpus.train][-1].endswith(
-        f"{train[-1]}.de"
-    )
-    assert len(corpus.train) == len(train)
-    assert corpus.validation.target.endswith(f"{validation}.en")
-    assert sorted(corpus.test or ()) == sorted(tests or ())
+    assert [one.source for one in corpus.train] == [f"d/{name}.de" for name in train]
+    assert corpus.validation.target == f"d/{validation}.en"
+    assert list(corpus.test or ()) == tests
 
 
 @pytest.mark.parametrize(
@@ -534,6 +536,21 @@ def test_a_folder_inside_another_is_read_once(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.count("given twice, and read once") == 2
 
 
+def test_a_table_in_a_folder_of_parallel_files_is_read_too(capsys: pytest.CaptureFixture[str]) -> None:
+    _parallel("d", a=100)
+    table = _table("d/more.tsv", PAIRS["de", "en"][100:150])
+    Path("d/more").mkdir()
+    other = _table("d/more/b.tsv", PAIRS["de", "en"][150:180])
+    assert propose_config(["d/a.de", "d/a.en"]).pairs == 100
+    assert propose_config([table, other]).pairs == 80
+    _parallel("e", a=100)
+    inside = _table("e/sub.tsv", PAIRS["de", "en"][100:150])
+    Path("e/sub").mkdir()
+    Path(inside).rename("e/sub/sub.tsv")
+    proposal = propose_config(["e", "e/sub"])
+    assert (proposal.pairs, capsys.readouterr().err) == (150, "")
+
+
 def test_paths_of_any_form_tell_splits(tmp_path: Path) -> None:
     _parallel("d", train__a=100, dev__a=20, test__a=20)
     (corpus,) = propose_config(["d/train", str(tmp_path / "d" / "dev"), "d/train/../test"]).config.data.corpus
@@ -547,6 +564,7 @@ def test_folders_far_apart_say_nothing() -> None:
     assert names_of([(Path("/data/me/dev/a.tsv"),), (Path("/data/me/train/b.tsv.gz"),)]) == ["dev/a", "train/b"]
     assert roles_of(far) == {}
     assert mixed_of(far) == (Path("/data/me/dev/a.tsv"), "validation"), "but it is told"
+    assert mixed_of([(Path("/data/me/dev/a.tsv"),), (Path("/data/me/dev/b.tsv"),)]) is None, "all are in this folder"
     assert names_of([(Path("europarl.train"),), (Path("europarl.dev.gz"),)]) == ["europarl.train", "europarl.dev"]
 
 

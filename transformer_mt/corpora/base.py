@@ -283,19 +283,23 @@ def files_like(pattern: str) -> list[Path]:
     if is_address(pattern):
         return [*addresses_like(pattern)]
     path = path_of(pattern)
-    if path.exists() or not is_pattern(pattern):
+    if not is_pattern(pattern) or is_there(path):
         return [path]
     if archive := archive_of(path):
-        inside, names = path.relative_to(archive).as_posix(), members(archive)
-        found = (
-            [archive / name for name in names if fnmatch.fnmatchcase(name, inside)] if inside not in names else [path]
-        )
+        inside = path.relative_to(archive).as_posix()
+        found = [archive / name for name in members(archive) if fnmatch.fnmatchcase(name, inside)]
     else:
-        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 (Path.glob refuses an absolute pattern)
-        found = sorted(Path(one) for one in matches if not Path(one).is_dir())
+        names = glob.glob(str(path), recursive=True)  # noqa: PTH207 (Path.glob refuses an absolute pattern)
+        found = sorted(Path(one) for one in names if not Path(one).is_dir())
     if not found:
         raise TmtError("no file has a name like this", place=pattern, remedy=f"Check the pattern:  ls {pattern}")
     return found
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file or folder with exactly this name, also inside an archive."""
+    archive = archive_of(path)
+    return path.exists() or (archive is not None and path.relative_to(archive).as_posix() in members(archive))
 
 
 def same_name(name: str, names: Iterable[str]) -> str | None:

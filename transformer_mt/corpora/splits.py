@@ -52,18 +52,21 @@ def _words(part: str) -> set[str]:
     return set(re.findall(r"[^\W\d_]+", _HELD_OUT.sub("heldout", apart)))
 
 
-def names_of(entries: Sequence[Files]) -> list[str]:
+def names_of(entries: Sequence[Files], far_apart: int = 1) -> list[str]:
     """The name of each entry without its ending (or language), with its folders below those that all files have.
 
-    Files that have nothing but the root in common are named without folders: `/projects/dev` is no validation set.
+    far_apart: how many parts of a path count if all files have nothing but the root in common: without folders,
+    `/projects/dev` is no validation set
     """
     paths = [str(one) if isinstance(one, Address) else os.path.abspath(one) for one, *_ in entries]  # noqa: PTH100
     try:
         common = os.path.commonpath([os.path.dirname(path) for path in paths]) if paths else ""  # noqa: PTH120
     except ValueError:  # addresses beside files, or two drives
         common = os.sep
-    far_apart = common == Path(common).anchor != ""
-    names = [Path(path).name if far_apart else path[len(common) :].lstrip("/\\") for path in paths]
+    if common == Path(common).anchor != "":
+        names = [PurePath(*PurePath(path).parts[-far_apart:]).as_posix() for path in paths]
+    else:
+        names = [path[len(common) :].lstrip("/\\") for path in paths]
     return [_without_ending(name, len(files) > 1) for name, files in zip(names, entries, strict=True)]
 
 
@@ -72,30 +75,28 @@ def roles_of(entries: Sequence[Files]) -> Mapping[Files, str]:
 
     Beside smaller files for validation or test, those whose names tell nothing are for training.
     """
-    told = _told(entries)
+    told = dict(zip(entries, map(role_of, names_of(entries)), strict=True))
     roles = {files: role or TRAIN for files, role in told.items()}
-    sizes = dict.fromkeys((True, False), 0)  # of training files, of others
-    for files, role in roles.items():
-        sizes[role == TRAIN] += size_of(files[0])
-    is_larger = sizes[False] >= sizes[True] > 0  # in an archive, sizes are unknown
-    are_both = {role == TRAIN for role in roles.values()} == {True, False}
-    return roles if are_both and (TRAIN in told.values() or not is_larger) else {}
+    train = [files for files, role in roles.items() if role == TRAIN]
+    others = [files for files, role in roles.items() if role != TRAIN]
+    if not train or not others:
+        return {}
+    if TRAIN not in told.values():
+        trained, held_out = (sum(size_of(files[0]) for files in some) for some in (train, others))
+        if held_out >= trained > 0:  # in an archive, sizes are unknown
+            return {}
+    return roles
 
 
 def mixed_of(entries: Sequence[Files]) -> tuple[Path, str] | None:
     """Of several files, the first that is a validation or test set by its name, and which of these it is.
 
-    Here the folder of a file counts too, wherever it is: a message does no harm.
+    If the files are far apart, the folder of each counts here: a message does no harm.
     """
-    for files, role in _told(entries).items():
-        said = role or role_of(_without_ending("/".join(PurePath(str(files[0])).parts[-2:]), len(files) > 1))
-        if said not in (None, TRAIN) and len(entries) > 1:
-            return files[0], str(said)
-    return None
-
-
-def _told(entries: Sequence[Files]) -> Mapping[Files, str | None]:
-    return dict(zip(entries, map(role_of, names_of(entries)), strict=True))
+    if len(entries) < 2:
+        return None
+    told = zip(entries, map(role_of, names_of(entries, far_apart=2)), strict=True)
+    return next(((files[0], role) for files, role in told if role is not None and role != TRAIN), None)
 
 
 def _without_ending(name: str, has_language: bool) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from transformer_mt.config.section import FileName, Many, Section
-from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, SkippedRows, files_like
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, SkippedRows, files_like, is_there
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
 from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError, at
@@ -204,7 +204,7 @@ def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | st
 def _matched(source: str, target: str) -> list[tuple[Path, Path]]:
     """Two files, or those of two patterns, paired by what `*` and `?` stand for in their names."""
     both = (source, target)
-    if not any(map(is_pattern, both)) or all(not is_address(one) and files_like(one) == [path_of(one)] for one in both):
+    if not any(map(is_pattern, both)) or all(not is_address(one) and is_there(path_of(one)) for one in both):
         return [(files_like(source)[0], files_like(target)[0])]
     by_parts: list[dict[str, Path]] = []
     for pattern in (source, target):

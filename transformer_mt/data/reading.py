@@ -90,9 +90,9 @@ class Cleaner:
         found = {kind: rows_of(shown[0]) | rows_of(shown[1]) for kind, rows_of in unusual_lines.items()}
         found |= {LOWER: shown[0].in_lower_case(), LOWER_TARGET: shown[1].in_lower_case()}
         for kind, some in found.items():
-            for row in sorted(some - dropped):
-                counts.outliers[kind] += 1
-                counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]
+            if kept := sorted(some - dropped):
+                counts.outliers[kind] = len(kept)
+                counts.places[kind] = [raw.place(row) for row in kept[:PLACES]]
         rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))
         raws = tuple(
             {new: side[row] for new, row in enumerate(rows) if row in some} if some else {}

@@ -36,7 +36,7 @@ from transformer_mt.text.entities import has_entities, has_tags
 # sentences that differ only in these
 PAIR_KEYS = "pair", "leak", "source", "target"
 KEYS = np.dtype([(name, "<u8") for name in PAIR_KEYS])
-_ODD, _SPACE, _LINE, _START, _AFTER, _LOST, _STOP = (np.uint8(1 << bit) for bit in range(7))
+_ODD, _SPACE, _LINE, _START, _AFTER, _LOST, _STOP, _MARK = (np.uint8(1 << bit) for bit in range(8))
 _BREAKS = re.compile(r"[\t\n\r]")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
 Flags = NDArray[np.uint8]
@@ -91,18 +91,19 @@ class Batch:
 
     def in_pieces(self) -> set[int]:
         """The rows for which `cleaning.cut_into_pieces` is true."""
-        if not any(mark in self._joined for mark in PIECE_MARKS):
-            return set()
-        return {row for row, line in enumerate(self.lines) if cut_into_pieces(line)}
+        return {row for row in self._rows((self._flags & _MARK) != 0) if cut_into_pieces(self.lines[row])}
 
     def tokenized(self) -> set[int]:
         """The rows with a space before a comma or full stop, and a space or nothing after it."""
-        before, stop, after = self._flags[:-2], self._flags[1:-1], self._flags[2:]
-        return set(self._rows(((before & _SPACE) != 0) & ((stop & _STOP) != 0) & ((after & (_SPACE | _LINE)) != 0)))
+        stops = np.flatnonzero(self._flags[:-1] & _STOP)  # never the first character, which is a line break
+        alone = ((self._flags[stops - 1] & _SPACE) != 0) & ((self._flags[stops + 1] & (_SPACE | _LINE)) != 0)
+        return set(self._rows_of(stops[alone]))
 
     def in_lower_case(self) -> set[int]:
         """The rows with letters that could be capitals, and none that are. Georgian begins no sentence with one."""
-        return {row for row, line in enumerate(self.lines) if line.islower() and line.title() != line}
+        return {
+            row for row, line in enumerate(self.lines) if line.islower() and (line.isascii() or line.title() != line)
+        }
 
     def clean(self, rules: CleaningConfig, language: str) -> tuple[list[str], dict[int, set[str]]]:
         """`clean_text` of each line, and the names of the rules that changed it, by row."""
@@ -130,7 +131,9 @@ class Batch:
 
     def _rows(self, found: NDArray[np.bool_]) -> list[int]:
         """The rows of these characters, in order."""
-        places = np.flatnonzero(found)
+        return self._rows_of(np.flatnonzero(found))
+
+    def _rows_of(self, places: NDArray[np.intp]) -> list[int]:
         rows: list[int] = np.unique(np.searchsorted(self._starts, places, side="right") - 1).tolist()
         return rows
 
@@ -169,6 +172,7 @@ def _table() -> Flags:
         flags[[found.start() for found in pattern.finditer(plain)]] |= flag
     flags[0xFEFF] |= _ODD
     flags[[ord(stop) for stop in STOPS]] |= _STOP
+    flags[[ord(mark) for mark in PIECE_MARKS]] |= _MARK
     flags[ord(" ")], flags[ord("\n")], flags[0xFFFD] = _SPACE, _LINE, _LOST
     return flags
 

@@ -116,7 +116,7 @@ def quoted_as_csv(text: str) -> bool:
     return text[:1] == text[-1:] == '"' and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
 
 
-PIECE_MARKS = "@@", "▁", "￭"  # of subword-nmt, SentencePiece, and OpenNMT's Tokenizer
+PIECE_MARKS = "@▁￭"  # of subword-nmt, SentencePiece, and OpenNMT's Tokenizer
 _CUT_INTO_PIECES = re.compile(r"\w@@(?: |$)|(?:^| )▁\w|￭")
 STOPS = ".,。，、।"
 

@@ -195,8 +195,8 @@ def remarks(report: DataReport) -> Iterator[Remark]:
         yield from _overlap(overlap)
     yield from _drops(report)
     yield from _cuts(report)
-    told = {kind: one for kind, one in report.outliers.items() if kind != LOWER or report.case[SOURCE] != "lower"}
-    yield from outlier_remarks(told)
+    untold = {LOWER_TARGET, LOWER} if report.case[SOURCE] == "lower" else {LOWER_TARGET}
+    yield from outlier_remarks({kind: one for kind, one in report.outliers.items() if kind not in untold})
     for side in SIDES:
         yield from _tokenizer(report, side)
 
@@ -252,7 +252,7 @@ def outlier_remarks(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
                 " translations have capitals) makes it lower case, too.",
                 outlier.places,
             )
-        elif kind != LOWER_TARGET:  # as it is meant, or of a test set that somebody sees
+        else:
             yield Remark(f"{number_of(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 
 

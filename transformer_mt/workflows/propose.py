@@ -119,8 +119,9 @@ def _note_tokenized(pairs: Sequence[Pair]) -> None:
     kinds = {PIECES: Batch.in_pieces, TOKENIZED: Batch.tokenized}
     rows = {kind: {row for side in sides for row in rows_of(side)} for kind, rows_of in kinds.items()}
     told = unusual(Counter({kind: len(some) for kind, some in rows.items()}), len(pairs))
-    for remark in outlier_remarks({kind: Outliers(count, []) for kind, count in told.items()}):
-        note(f"{pairs[min(min(rows[kind]) for kind in told)].place}: the first of {remark.text}. {remark.remedy}")
+    for kind, count in told.items():
+        for remark in outlier_remarks({kind: Outliers(count, [])}):
+            note(f"{pairs[min(rows[kind])].place}: the first of {remark.text}. {remark.remedy}")
 
 
 def _checked_code(option: str, code: str | None) -> str | None:

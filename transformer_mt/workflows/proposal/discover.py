@@ -99,16 +99,14 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
     """The paths, each once, and what they contain; instead of a folder that has tables, these."""
     found: dict[Path, tuple[Path, Contents]] = {}
-    folders = {path.resolve() for path in paths if path.is_dir()}
-    for path in paths:
-        if not folders.isdisjoint(path.resolve().parents):
-            note(f"{path}: given twice, and read once")
-            continue
-        for one in (_tables_in(path) if path.is_dir() else []) or [path]:
-            if one.resolve() in found:
-                note(f"{one}: given twice, and read once")
-            else:
-                found[one.resolve()] = one, contents_of(one)
+    given = [file for path in paths for file in (_tables_in(path) if path.is_dir() else []) or [path]]
+    folders = {file.resolve() for file in given if file.is_dir()}  # of parallel files, of which each is read
+    for file in given:
+        real, contents = file.resolve(), contents_of(file)
+        if real in found or (contents.kind == "text" and not folders.isdisjoint(real.parents)):
+            note(f"{file}: given twice, and read once")
+        else:
+            found[real] = file, contents
     return list(found.values())
 
 
@@ -117,7 +115,8 @@ def _tables_in(folder: Path) -> list[Path]:
     inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
     named = [one for one in inside if one.suffix.lower() in TABLES]
     if not named and not _is_parallel(folder):
-        inside = named = [one for one in files_below(folder) if one.suffix.lower() in TABLES]
+        inside = files_below(folder)
+        named = [one for one in inside if one.suffix.lower() in TABLES]
     notes = {one: why for one in named if one.suffix.lower() in NOTES and (why := _why_no_table(one))}
     tables = [one for one in named if one not in notes]
     if not tables and notes and _is_parallel(folder):

@@ -58,7 +58,8 @@ def _with_splits(
     train = [files for files in listed if roles[files] == TRAIN]
     if len(train) == len(listed):
         return entry, ""
-    sets = _sets(listed, roles, names)
+    named = dict(zip(listed, names_of(listed), strict=True))
+    sets = _sets(named, roles, names)
     if not train:  # such an entry has no place for them
         for _, role, _, files in sets:
             note(
@@ -68,7 +69,7 @@ def _with_splits(
     validation = next((one for one in sets if one[1] == VALIDATION), None)
     tests = {one[0]: one[2] for one in sets if one is not validation}
     splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
-    said = f"by the names of the files: training {_shown(train, listed)}"
+    said = f"by the names of the files: training {_shown([named[files] for files in train])}"
     if validation is not None:
         splits[VALIDATION] = validation[2]
         said += f"; validation {validation[0]}"
@@ -78,14 +79,16 @@ def _with_splits(
     return _replaced(entry, splits), said
 
 
-def _sets(listed: Sequence[Files], roles: Mapping[Files, str], names: set[str]) -> list[tuple[str, str, Value, Files]]:
+def _sets(
+    named: Mapping[Files, str], roles: Mapping[Files, str], names: set[str]
+) -> list[tuple[str, str, Value, Files]]:
     """The validation and test sets: the name of each, what it is, its value in a config, and its first files.
 
-    names: of the sets of other entries; those of these are added
+    named: files and their names; names: of the sets of other entries, to which those of these are added
     Numbered parts (`test-00000-of-00002`) are one set, and so are files in a folder that is named as validation data.
     """
     together: dict[str, list[Files]] = {}
-    for name, files in zip(names_of(listed), listed, strict=True):
+    for files, name in named.items():
         if roles[files] != TRAIN:
             folder = name.rpartition("/")[0]
             key = folder if role_of(f"{folder}/file") == roles[files] == VALIDATION else name
@@ -146,8 +149,5 @@ def _all_of(train: Sequence[Files]) -> Value | list[Value]:
     return pattern or list(map(_value, train))
 
 
-def _shown(train: Sequence[Files], listed: Sequence[Files]) -> str:
-    """The names of the training files."""
-    known = set(train)
-    names = [name for name, files in zip(names_of(listed), listed, strict=True) if files in known]
+def _shown(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < 6 else f"{', '.join(names[:4])} and {len(names) - 4} more"
