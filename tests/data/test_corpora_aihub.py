@@ -137,6 +137,31 @@ def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path) -> None:
     assert _error(file).place == f"{file}:4"
 
 
+def test_folders_for_training_and_validation(tmp_path: Path) -> None:
+    for folder, rows in (("1.Training", ROWS), ("2.Validation", [[3, "셋", "three"]]), ("test", [[4, "넷", "four"]])):
+        (tmp_path / folder).mkdir()
+        _workbook(tmp_path / folder / "a.xlsx", [HEADER, *rows])
+    (tmp_path / "2.Validation" / "b.zip").write_bytes(b"PK")
+    folders = {split: str(tmp_path / name) for split, name in (("train", "1.Training"), ("validation", "2.Validation"))}
+    values = {"kind": "aihub", **folders, "test": {"four": str(tmp_path / "t*" / "*.xlsx")}}
+    corpus = AihubCorpus(AihubCorpus.Options.model_validate(values), "ko", "en")
+    assert corpus.splits() == ("train", "validation", "four")
+    read = {split: [(pair.source, pair.target) for pair in corpus.read(split)] for split in corpus.splits()}
+    assert read == {"train": PAIRS, "validation": [("셋", "three")], "four": [("넷", "four")]}
+    assert [rows.place for rows in corpus.skipped()] == [str(tmp_path / "2.Validation")]
+
+
+def test_a_config_is_written_as_before_it_could_have_splits() -> None:
+    """So that data which an older version prepared is still that of its config."""
+    options = AihubCorpus.Options.model_validate({"kind": "aihub", "files": "data/aihub"})
+    assert options.model_dump(mode="json") == {
+        "kind": "aihub",
+        "weight": 1.0,
+        "files": ["data/aihub"],
+        "split": {"validation": 0.1, "test": 0.1, "seed": 1},
+    }
+
+
 def test_a_folder_is_read_in_name_order_without_temporary_files(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     _workbook(tmp_path / "1(2).xlsx", [HEADER, ROWS[1]])

@@ -177,6 +177,10 @@ def _jsonl() -> bytes:
     return "".join(json.dumps({"source": one, "target": other}) + "\n" for one, other in PAIRS).encode()
 
 
+def _json() -> bytes:
+    return json.dumps({"n": 3, "data": [{"source": one, "target": other} for one, other in PAIRS]}).encode()
+
+
 def _tmx() -> bytes:
     units = "".join(
         f'<tu><tuv xml:lang="en"><seg>{one} <ph>x</ph></seg></tuv><tuv xml:lang="de"><seg>{other}</seg></tuv></tu>'
@@ -245,7 +249,14 @@ def _corpus(kind: str, name: str, made: Callable[[], bytes], form: str = "bytes"
 
 
 def _look_cases(folder: Path) -> st.SearchStrategy[Case]:
-    made = {"a.tsv": _table("\t"), "a.csv": _csv(), "a.jsonl": _jsonl(), "a.tmx": _tmx(), "a.txt": b"a\nb\n"}
+    made = {
+        "a.tsv": _table("\t"),
+        "a.csv": _csv(),
+        "a.jsonl": _jsonl(),
+        "a.json": _json(),
+        "a.tmx": _tmx(),
+        "a.txt": b"a\nb\n",
+    }
     return st.one_of(_case(name, damage.mutated(content)) for name, content in made.items())
 
 
@@ -458,6 +469,7 @@ TARGETS = [
     _corpus("csv", "a.csv", _csv),
     _corpus("tsv", "a.tsv", lambda: _table("\t")),
     _corpus("jsonl", "a.jsonl", _jsonl),
+    _corpus("json", "a.json", _json, "json"),
     _corpus("text", "a.txt", lambda: "\n".join(SENTENCES).encode()),
     _corpus("tmx", "a.tmx", _tmx),
     _corpus("xlsx", "a.xlsx", _xlsx, "zip", source_column="source", target_column="target"),

@@ -8,6 +8,8 @@ import math
 import os
 import random
 import re
+import shutil
+import unicodedata
 import zipfile
 from collections.abc import Sequence
 from itertools import pairwise
@@ -30,6 +32,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
 from transformer_mt.runtime.device import Machine
 from transformer_mt.workflows import propose
+from transformer_mt.workflows.proposal import splits as proposal_splits
 from transformer_mt.workflows.proposal import timing
 from transformer_mt.workflows.proposal.config_text import config_text
 from transformer_mt.workflows.proposal.sizes import epochs_for, held_out, sizes_for, warmup_for
@@ -282,6 +285,34 @@ def test_json_lines_and_parquet_as_in_hugging_face_data_sets() -> None:
     assert _corpus(propose_config("a.parquet")) == {"kind": "parquet", **columns}
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("key", [None, "data"])
+def test_json_with_a_list_of_objects(key: str | None, indent: int | None) -> None:
+    rows = [{"id": n, "ko": ko, "en": en} for n, (ko, en) in enumerate(PAIRS["ko", "en"])]
+    content = {"version": 1, "by": ["A", "B"], key: rows} if key else rows
+    Path("a.json").write_text(json.dumps(content, indent=indent, ensure_ascii=False), encoding="utf-8")
+    proposal = propose_config("a.json")
+    assert _corpus(proposal) == {"kind": "json", "source_column": "ko", "target_column": "en"}
+    assert (proposal.pairs, proposal.about) == (300, False)
+
+
+def test_columns_that_are_named_as_languages_and_nothing_else_are_chosen() -> None:
+    """As in AI Hub's tables, where `mt` is no Maltese, but the translation of a machine."""
+    pairs = PAIRS["ko", "en"]
+    rows = [
+        {"sn": f"X{n}", "domain": "news", "ko_original": f"{ko} ", "ko": ko, "mt": f"{en.lower()}", "en": en}
+        for n, (ko, en) in enumerate(pairs)
+    ]
+    Path("a.json").write_text(json.dumps({"data": rows}, ensure_ascii=False), encoding="utf-8")
+    for named in ((), ("ko", "en")):
+        proposal = propose_config("a.json", *named)
+        assert _corpus(proposal) == {"kind": "json", "source_column": "ko", "target_column": "en"}
+        assert ("", "columns that are not read: ko_original | mt") in proposal.summary
+    unclear = [{**row, "fr": f"Les enfants de la maison {n} jouent dans le jardin."} for n, row in enumerate(rows)]
+    Path("b.json").write_text(json.dumps(unclear, ensure_ascii=False), encoding="utf-8")
+    assert "columns are sentences" in _error("b.json").message
+
+
 def test_a_workbook_with_notes_and_two_sheets_of_pairs() -> None:
     book = Workbook()
     book.active.append(["These pairs are mine."])
@@ -353,9 +384,9 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
         "test": {name: files[name] for name in ("dev2", "newstest2014")},
     }
     assert proposal.pairs == 200
-    assert ("splits", "by the names of the files: training train; validation dev; test dev2, newstest2014") in (
-        proposal.summary
-    )
+    tests = "test dev2 (20 pairs), newstest2014 (40 pairs)"
+    said = f"by the names of the files: training train; validation dev (30 pairs); {tests}"
+    assert ("splits", said) in proposal.summary
     Path("c.yaml").write_text(proposal.text, encoding="utf-8")
     report = prepare(load_config(Path("c.yaml"))).report
     assert {name: split.pairs for name, split in report.splits.items()} == {
@@ -558,6 +589,64 @@ def test_paths_of_any_form_tell_splits(tmp_path: Path) -> None:
     assert corpus.validation.source.endswith("/d/dev/a.de")
 
 
+def test_the_folders_of_ai_hub_are_splits_also_with_korean_names() -> None:
+    """In the normal form of macOS too."""
+    rows = [{"ko": ko, "en": en} for ko, en in PAIRS["ko", "en"]]
+    for training, validation in (
+        ("01.데이터/1.Training/라벨링데이터/가_train_set_200", "01.데이터/2.Validation/라벨링데이터/가_valid_set_100"),
+        ("학습데이터/가", "검증용데이터/가"),
+        (unicodedata.normalize("NFD", "가_학습용"), unicodedata.normalize("NFD", "가_검증용")),
+    ):
+        for name, some in ((training, rows[:200]), (validation, rows[200:])):
+            file = Path(f"hub/{name}.json")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps({"data": some}), encoding="utf-8")
+        corpus = _corpus(propose_config("hub"))
+        assert (corpus["train"], corpus["validation"]) == ((f"hub/{training}.json",), f"hub/{validation}.json")
+        shutil.rmtree("hub")
+
+
+def test_a_large_validation_set_without_a_test_set_is_the_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at AI Hub, whose validation sets have a hundred thousand pairs: each validation would take long."""
+    files = _parallel("d", train=200, dev=40, test=30)
+    monkeypatch.setattr(proposal_splits, "_LARGE", 39)
+    assert _corpus(propose_config("d"))["validation"] == files["dev"], "there is a test set"
+    for language in ("de", "en"):
+        Path(f"d/test.{language}").unlink()
+    proposal = propose_config("d")
+    (corpus,) = proposal.config.data.corpus
+    assert ([dict(one) for one in corpus.files], dict(corpus.test["dev"])) == ([files["train"]], files["dev"])
+    assert corpus.split.validation == held_out(200)
+    said = "training train, of which validation pairs are drawn: the set of that name is large and the only one"
+    assert ("splits", f"by the names of the files: {said}; test dev (40 pairs)") in proposal.summary
+    monkeypatch.setattr(proposal_splits, "_LARGE", 40)
+    assert _corpus(propose_config("d"))["validation"] == files["dev"]
+
+
+def test_a_test_set_that_cannot_be_read_is_told_at_once() -> None:
+    files = _parallel("d", train=200, dev=30, test=40)
+    with Path(files["test"]["source"]).open("a", encoding="utf-8") as file:
+        file.write("noch eine Zeile\n")
+    assert "d/test" in _error("d").place
+
+
+def test_a_column_that_tells_splits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("train" if n < 200 else "dev" if n < 250 else "test", *pair) for n, pair in enumerate(PAIRS["de", "en"])]
+    propose_config(_table("a.tsv", [("split", "de", "en"), *rows]))
+    assert "a.tsv: the column split tells splits, and is not read" in capsys.readouterr().err
+    propose_config(_table("b.tsv", [("domain", "de", "en"), *(("talk", *row[1:]) for row in rows)]))
+    assert "tells splits" not in capsys.readouterr().err
+
+
+def test_a_name_with_a_control_character_is_an_error() -> None:
+    Path("data").mkdir()
+    for name in ("data/a\x1b.tsv", "data/a\n.tsv"):
+        Path(_table("a.tsv", PAIRS["de", "en"])).rename(name)
+        for given in (name, "data"):
+            assert "control character" in _error(given).message
+        Path(name).unlink()
+
+
 def test_folders_far_apart_say_nothing() -> None:
     far = [(Path("/data/me/dev/a.tsv"),), (Path("/more/b.tsv"),)]
     assert names_of(far) == ["a", "b"]
@@ -746,11 +835,6 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
         proposal = propose_config("w.tsv", *languages)
         assert _direction(proposal) == "-".join(languages)
     assert "different pairs" in _error(_table("e.tsv", pairs[:10] * 3)).message
-    rows = [{"ko": "하나", "en": "one"}]
-    objects = {"data": rows}
-    for content, indent, kind in ((rows, None, "list"), (objects, None, "object"), (objects, 1, "object")):
-        Path("f.json").write_text(json.dumps(content, indent=indent), encoding="utf-8")
-        assert f"this JSON file is one {kind}, which only the kind aihub reads" in _error("f.json").message
     assert "no such file" in _error("g.tsv").message
     Path("h.bin").write_bytes(random.Random(1).randbytes(5_000))
     assert _error("h.bin").remedy
@@ -1136,8 +1220,8 @@ def test_quotations_in_a_table_with_tabs_are_text() -> None:
 def test_a_file_of_pairs_that_cannot_be_read_is_not_left_out_of_a_folder() -> None:
     Path("data").mkdir()
     Path(_table("a.tsv", PAIRS["de", "en"])).rename("data/a.tsv")
-    Path("data/b.json").write_text(json.dumps([{"de": "eins", "en": "one"}]), encoding="utf-8")
-    assert _error("data").place.startswith("data/b.json")
+    Path("data/b.json").write_text(json.dumps([{"de": "eins", "en": "one"}])[:-1], encoding="utf-8")
+    assert _error("data").place == "data/b.json:1"
     Path("data/b.json").unlink()
     Path("data/c.txt").write_text("eins\tone\nzwei\ttwo\tII\n" * 20, encoding="utf-8")
     assert "different numbers of columns" in _error("data").message

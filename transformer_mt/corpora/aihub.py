@@ -15,20 +15,19 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import FileName, OneOrMany
-from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
+from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
+from transformer_mt.corpora.json_files import objects_in
 from transformer_mt.corpora.quoting import csv_rows
-from transformer_mt.corpora.tables import Skip, listed, of_one_width, parse_json
+from transformer_mt.corpora.tables import Skip, TableOptions, listed, of_one_width
 from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, titles, workbook_pairs
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.folder import files_below
-from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
+from transformer_mt.files.lines import check_exists, check_head, path_of, read_text
 
 SUFFIXES = (".xlsx", ".json", ".csv")
 _PACKED = (".zip", ".7z", ".rar", ".tar", ".tgz", ".gz", ".alz", ".egg")
 _OTHERS = (*_PACKED, ".xls", ".tsv", ".jsonl")  # that may contain pairs
-_LONGEST = 1 << 28  # bytes; a JSON file may be a single line
 _TRANSLATION = ("번역문", "최종번역문")
 _NAMES = {  # that the column of a language can have, most likely name first
     "ko": ("원문", "ko", "한국어", "한국어 원문", "국문", "korean", "kor"),
@@ -42,18 +41,20 @@ _SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English paralle
 Names = tuple[tuple[str, ...], tuple[str, ...]]  # of the source column and of the target column
 
 
-class AihubCorpus(Corpus):
+class AihubCorpus(FilesCorpus):
     always = "ko"
     no_download = ("AI Hub gives its corpora only to registered users", _SIGN_UP)
 
-    class Options(CorpusConfig):
-        kind: Literal["aihub"]
-        files: OneOrMany[FileName] = Field(
-            min_length=1, description="folder, or list of .xlsx, .json and .csv files from AI Hub"
-        )
-        split: SplitConfig = Field(SplitConfig(), description="how the pairs are divided")
+    class Options(TableOptions):
+        NEWER = (*TableOptions.NEWER, ("train", None), ("validation", None), ("test", None))
 
-    options: Options
+        kind: Literal["aihub"]
+        files: OneOrMany[FileName] | None = Field(
+            None, description="folders, or .xlsx, .json and .csv files from AI Hub, that are split"
+        )
+        train: OneOrMany[FileName] | None = Field(None, description="folders or files for training")
+        validation: FileName | None = Field(None, description="folder or file for validation")
+        test: dict[str, FileName] | None = Field(None, description="test folders or files by name, as in other kinds")
 
     def __init__(self, options: Options, source: str, target: str) -> None:
         """Raises TmtError unless one of the languages is Korean."""
@@ -63,53 +64,47 @@ class AihubCorpus(Corpus):
                 f"one language of an AI Hub corpus is Korean, but this config has {source}-{target}",
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
-        self.split_config = options.split
 
-    def splits(self) -> tuple[str, ...]:
-        return (WHOLE,)
+    def entries_of(self, part: str) -> Iterator[tuple[Path, ...]]:
+        """Each given file, or those in a folder, by name. Raises TmtError if there is none that can be read."""
+        folder = path_of(part)
+        if folder.is_dir():
+            yield from ((file,) for file in self._files_in(folder))
+            return
+        for (file,) in super().entries_of(part):
+            check_exists(file)
+            if file.suffix.lower() not in SUFFIXES:
+                remedy = "Save an .xls workbook as .xlsx; unpack a .zip; for other formats use kind: tsv or text."
+                raise TmtError(
+                    f"not a file from AI Hub: it must end in {', '.join(SUFFIXES)}", place=file, remedy=remedy
+                )
+            yield (file,)
 
-    def sources(self) -> list[Path]:
-        """The given files and those in the given folders, sorted by name. Raises TmtError if there are none."""
-        return [file for given in self.options.files for file in _files_at(path_of(given))]
+    def _files_in(self, folder: Path) -> list[Path]:
+        inside = [file for file in files_below(folder) if not file.name.startswith("~$")]  # those of an open Excel
+        if not (found := [file for file in inside if file.suffix.lower() in SUFFIXES]):
+            packed = any(file.suffix.lower() in _PACKED for file in inside)
+            remedy = (
+                "Unpack the archives there." if packed else "Put AI Hub's files there, as data/README.md describes."
+            )
+            raise TmtError(f"the folder contains no {', '.join(SUFFIXES)} files", place=folder, remedy=remedy)
+        if others := [file for file in inside if file.suffix.lower() in _OTHERS]:
+            reason = f"kind: aihub does not read {listed([file.name for file in others])}"
+            remedy = "Unpack archives if their files are not here yet; save tables as .xlsx or .csv."
+            self.skip(SkippedRows(str(folder), len(others), reason, remedy, what="file"))
+        return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
-    def read(self, split: str) -> Iterator[Pair]:
+    def read_files(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
         source, target = (_NAMES.get(code, (*_TRANSLATION, code)) for code in (self.source, self.target))
         names = source, target
-        for folder in filter(Path.is_dir, map(path_of, self.options.files)):
-            if others := [file for file in _inside(folder) if file.suffix.lower() in _OTHERS]:
-                reason = f"kind: aihub does not read {listed([file.name for file in others])}"
-                remedy = "Unpack archives if their files are not here yet; save tables as .xlsx or .csv."
-                self.skip(SkippedRows(str(folder), len(others), reason, remedy, what="file"))
-        for file in self.sources():
-            check_head(file)
-            if file.suffix.lower() == ".xlsx":
-                yield from _workbook_pairs(file, names, self.skip)
-            elif file.suffix.lower() == ".csv":
-                yield from _csv_pairs(file, names, self.skip)
-            else:
-                yield from _json_pairs(file, names)
-
-
-def _files_at(given: Path) -> list[Path]:
-    """The file, or all files in the folder, by name. Raises TmtError if there is none that can be read."""
-    if not given.is_dir():
-        check_exists(given)
-        if given.suffix.lower() not in SUFFIXES:
-            remedy = "Save an .xls workbook as .xlsx; unpack a .zip; for other formats use kind: tsv or text."
-            raise TmtError(f"not a file from AI Hub: it must end in {', '.join(SUFFIXES)}", place=given, remedy=remedy)
-        return [given]
-    inside = _inside(given)
-    found = [file for file in inside if file.suffix.lower() in SUFFIXES]
-    if not found:
-        packed = any(file.suffix.lower() in _PACKED for file in inside)
-        remedy = "Unpack the archives there." if packed else "Put AI Hub's files there, as data/README.md describes."
-        raise TmtError(f"the folder contains no {', '.join(SUFFIXES)} files", place=given, remedy=remedy)
-    return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
-
-
-def _inside(folder: Path) -> list[Path]:
-    """The files in a folder, without those of an open Excel."""
-    return [file for file in files_below(folder) if not file.name.startswith("~$")]
+        check_head(file)
+        if file.suffix.lower() == ".xlsx":
+            yield from _workbook_pairs(file, names, self.skip)
+        elif file.suffix.lower() == ".csv":
+            yield from _csv_pairs(file, names, self.skip)
+        else:
+            yield from _json_pairs(file, names)
 
 
 def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
@@ -140,22 +135,14 @@ def _encoding(file: Path) -> str:
     """UTF-8 or CP949, in which Korean Excel saves a CSV."""
     for encoding in ("utf-8", "cp949"):
         with suppress(TmtError):  # an error with another cause is raised again by the caller
-            deque(read_lines(file, encoding, longest=_LONGEST), maxlen=0)
+            deque(read_text(file, encoding), maxlen=0)
             return encoding
     return "utf-8"
 
 
 def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
     """The objects of a list, at the top level or under the key `data`; places count them from 1."""
-    lines = read_lines(file, _encoding(file), longest=_LONGEST, in_corpus=False)
-    loaded = parse_json("\n".join(line for _, line in lines), file)
-    items = loaded.get("data") if isinstance(loaded, dict) else loaded
-    if not isinstance(items, list):
-        remedy = (
-            "The list must be at the top level or under the key data. For other formats use another kind of corpus."
-        )
-        raise TmtError("this JSON file has no list of pairs", place=file, remedy=remedy)
-    for number, item in enumerate(items, start=1):
+    for number, item in enumerate(objects_in(file, _encoding(file), "data", in_corpus=False), start=1):
         keys = list(item) if isinstance(item, dict) else []
         header = _find_header([(number, keys)], names)
         if header is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import json
 import re
 import zipfile
 from collections import Counter
@@ -14,9 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.corpora.json_files import objects_in, parse_json
 from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
 from transformer_mt.corpora.quoting import csv_rows, is_separator_line, parse_csv
-from transformer_mt.corpora.tables import cell_text, is_header, listed, parse_json
+from transformer_mt.corpora.tables import cell_text, is_header, listed
 from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
@@ -80,7 +82,7 @@ def contents_of(file: Path) -> Contents:
         return _tmx(file)
     options, reasons = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
     if begin in ("{", "["):
-        return _json(file, begin == "[", encoding, options, reasons)
+        return _json(file, text, encoding, options, reasons)
     return _table(file, text, encoding, options, reasons)
 
 
@@ -260,19 +262,27 @@ def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, lis
     return dict(zip(names, columns, strict=True))
 
 
-def _json(file: Path, is_list: bool, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
-    lines = list(islice((one for one in read_lines(file, encoding) if one[1].strip()), SAMPLE_ROWS))
-    if not is_list and lines[:1] and lines[0][1].strip() != "{":
-        records = [parse_json(line, file, number) for number, line in lines]
-        if fields := _fields(records):
-            return Contents("jsonl", options, fields, {}, reasons)
-    pairs = ".[]" if is_list else ".data[]"
-    raise TmtError(
-        f"this JSON file is one {'list' if is_list else 'object'}, which only the kind aihub reads, for Korean",
-        place=file,
-        remedy="From AI Hub: in a config of tmt init files, corpus: {kind: aihub, files: FILE}. Others: write an object"
-        f" a line:  jq -c '{pairs}' OLD > NEW.jsonl",
-    )
+def _json(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
+    """JSON lines, or a file with a list of objects."""
+    if _is_json_lines([line for line in text.split("\n") if line.strip()][:2]):
+        lines = islice((one for one in read_lines(file, encoding) if one[1].strip()), SAMPLE_ROWS)
+        kind, records = "jsonl", [parse_json(line, file, number) for number, line in lines]
+    else:
+        kind, records = "json", list(islice(objects_in(file, encoding), SAMPLE_ROWS))
+    if not (fields := _fields(records)):
+        remedy = 'A pair is an object with two texts, such as  {"de": "...", "en": "..."}'
+        raise TmtError("this JSON file has no list of objects with texts", place=file, remedy=remedy)
+    return Contents(kind, options, fields, {}, reasons)
+
+
+def _is_json_lines(lines: Sequence[str]) -> bool:
+    """Whether the first of these lines is an object; one alone has no list of objects, as a file with one has."""
+    try:
+        first = json.loads(lines[0])
+    except (ValueError, RecursionError):
+        return False
+    is_alone, values = len(lines) == 1, first.values() if isinstance(first, dict) else [[{}]]
+    return not (is_alone and any(isinstance(one, list) and one and isinstance(one[0], dict) for one in values))
 
 
 def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair, same_name
+from transformer_mt.corpora.json_files import reach
 from transformer_mt.corpora.parts import Part, Texts, size_of
-from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
+from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column
 from transformer_mt.errors import TmtError, at, from_os_error, reason
 from transformer_mt.files.address import Address
 from transformer_mt.files.lines import check_head

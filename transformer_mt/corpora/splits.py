@@ -1,4 +1,4 @@
-"""Splits that the names of files tell, such as `train.de`, `dev.de` and `newstest2014.de`.
+"""Splits that the names of files tell, such as `train.de`, `dev.de`, `newstest2014.de` and `Validation/a.json`.
 
 Such files must not be mixed: a test set in the training data makes every later score on it wrong.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from transformer_mt.corpora.parts import size_of
@@ -20,14 +21,16 @@ _ROLES = {  # a name with words of several is the first of them
     TEST: {
         *("test", "tests", "testing", "tst", "testset", "devtest", "blindtest", "newstest", "newsdiscusstest"),
         *("newssyscomb", "generaltest", "wmttest", "eval", "evaluation", "evalset", "heldout", "holdout"),
+        *("평가", "시험", "테스트"),
     },
     VALIDATION: {
         *("valid", "validation", "validate", "val", "validset", "valset", "tune", "tuning"),
-        *("dev", "devel", "development", "devset", "newsdev", "newsdiscussdev"),
+        *("dev", "devel", "development", "devset", "newsdev", "newsdiscussdev", "검증"),
     },
-    TRAIN: {"train", "training", "trainset"},
+    TRAIN: {"train", "training", "trainset", "학습", "훈련"},
 }
 _HELD_OUT = re.compile("held[-_ ]out")
+_DATA = re.compile(r"(?<=[가-힣]{2})(?:용|데이터|세트|셋)+(?![가-힣])")  # `검증용데이터`: data for validation
 
 
 def role_of(name: str) -> str | None:
@@ -42,14 +45,22 @@ def role_of(name: str) -> str | None:
     return (_role(file) or found) if found == TRAIN and len(file) == 1 else found
 
 
+def is_column_of_splits(cells: Iterable[str]) -> bool:
+    """Whether each cell of a column is the word for a split, as `train`."""
+    different = set(filter(None, map(str.strip, cells)))
+    return 0 < len(different) <= len(_ROLES) * 2 and all(
+        len(one.split()) == 1 and _role(_words(one)) for one in different
+    )
+
+
 def _role(words: set[str]) -> str | None:
     return next((role for role, known in _ROLES.items() if words & known), None)
 
 
 def _words(part: str) -> set[str]:
     """The words of a name, also of `DevData`."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower()
-    return set(re.findall(r"[^\W\d_]+", _HELD_OUT.sub("heldout", apart)))
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", unicodedata.normalize("NFC", part)).lower()
+    return set(re.findall(r"[^\W\d_]+", _DATA.sub("", _HELD_OUT.sub("heldout", apart))))
 
 
 def names_of(entries: Sequence[Files], far_apart: int = 1) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables with a sentence and its translation in each row: TSV, CSV and JSON lines, plain, compressed or in a .zip.
+"""Tables with a sentence and its translation in each row: TSV and CSV, plain, compressed or in a .zip.
 
 In TSV a tab separates columns, and quotes are text. In CSV a quoted cell can contain line breaks.
 """
@@ -6,7 +6,6 @@ In TSV a tab separates columns, and quotes are text. In CSV a quoted cell can co
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.languages import COLUMN_NAMES, code_of
 from transformer_mt.config.section import FileName, NonNegative, OneOrMany, Section
-from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows, same_name
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.quoting import csv_rows
 from transformer_mt.errors import TmtError, at, number_of
@@ -315,72 +314,6 @@ class CsvCorpus(FilesCorpus):
         read = csv_rows(file, self.options.delimiter, self.options.encoding)
         rows = of_one_width(read, file, self.skip, self.options.named)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
-
-
-class JsonlCorpus(FilesCorpus):
-    class Options(NamedColumnsOptions, EncodedTableOptions):
-        kind: Literal["jsonl"]
-
-    options: Options
-
-    def read_files(self, *files: Path) -> Iterator[Pair]:
-        (file,) = files
-        return self._pairs(read_lines(file, self.options.encoding), file)
-
-    def cut(self, *files: Path) -> list[Part] | None:
-        return cut_lines(files, self.options.encoding)
-
-    def read_range(self, part: Part) -> Texts:
-        return Texts.of(self._pairs(numbered_lines(part, self.options.encoding), part.files[0]))
-
-    def _pairs(self, lines: Iterable[tuple[int, str]], file: Path) -> Iterator[Pair]:
-        columns = self.options.source_column, self.options.target_column
-        for number, line in lines:
-            if line.strip():
-                place = at(file, number)
-                record = parse_json(line, file, number)
-                source, target = (reach(record, key, place) for key in columns)
-                yield Pair(source, target, place)
-
-
-def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
-    """The value of a JSON text. Raises TmtError if it is not JSON. first_line: the first line of the text in `file`."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        line, problem = first_line + error.lineno - 1, f"{error.msg} at character {error.colno}"
-    except RecursionError:
-        line, problem = first_line, "nested too deeply"
-    except ValueError:
-        line, problem = first_line, "a number with thousands of digits"
-    remedy = "kind: jsonl needs one JSON object per line; kind: aihub needs one list of objects per file."
-    raise TmtError(f"invalid JSON: {problem}", place=at(file, line), remedy=remedy)
-
-
-def reach(record: Any, path: str, place: str) -> str:
-    """The text at a key; a null is an empty side. `a.b`: the key b in the object at a, unless there is a key `a.b`."""
-    value = record
-    for key in [path] if isinstance(record, dict) and path in record else path.split("."):
-        if value is None and value is not record:
-            return ""
-        if not isinstance(value, dict):
-            names = ((list, "a list"), (str, "text"))
-            kind = next((name for cls, name in names if isinstance(value, cls)), "a number, true, false or null")
-            remedy = "Check source_column and target_column; kind: jsonl needs one JSON object per line."
-            raise TmtError(f"expected an object with the key '{key}', but found {kind}", place=place, remedy=remedy)
-        known = same_name(key, value)
-        if known is None:
-            raise missing_column(path, _paths(record), place)
-        value = value[known]
-    return cell_text(value, path, place)
-
-
-def _paths(value: dict[str, Any]) -> list[str]:
-    """The keys of an object; those of an object inside it as `a.b`."""
-    found = []
-    for key, item in value.items():
-        found += [f"{key}.{path}" for path in _paths(item)] if isinstance(item, dict) else [str(key)]
-    return found
 
 
 def cell_text(value: Any, column: str, place: str) -> str:

@@ -28,6 +28,7 @@ from transformer_mt.files.opening import (
     members,
     open_bytes,
     open_stored,
+    read_head,
     readable,
 )
 from transformer_mt.files.web_page import empty_file, is_web_page, web_page
@@ -41,6 +42,7 @@ FEWEST_KANA = 0.3  # of Japanese letters; Chinese or Korean text read as Japanes
 DIFFERENT_KANA = 10  # at least; the single letters of Korean chats (ㅋㅋ, ㅠㅠ) would be fewer kana
 MOST_CAPITALS = 0.7  # of Cyrillic letters; Hebrew text read as KOI8-R has only capitals
 EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
+_PIECE = 1 << 16  # bytes
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
@@ -133,6 +135,18 @@ def read_lines(
             yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise empty_file(path)
+
+
+def read_text(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> Iterator[str]:
+    """The text of a file in pieces, for a format whose lines may be as long as the file.
+
+    Raises TmtError as `read_lines`.
+    """
+    check_head(file)
+    if "\n".encode(encoding) == b"\n":
+        _check_first(read_head(file, 512).split(b"\n")[0] + b"\n", file, in_corpus)
+    for number, piece in enumerate(filter(None, _pieces(file, encoding, in_corpus))):
+        yield piece if number else piece.removeprefix("\ufeff")
 
 
 def _wrong_encoding(
@@ -325,20 +339,31 @@ def _raw_lines(path: Path, longest: int) -> Generator[bytes, None, None]:
 
 def _decoded(path: Path, encoding: str, longest: int) -> Iterator[str]:
     """Lines with their line breaks, in an encoding that may write a line break in another way than UTF-8 (UTF-16)."""
-    decoder, pending, number = codecs.getincrementaldecoder(encoding)(), "", 1
-    with closing(_raw_lines(path, longest)) as raw_lines:
-        for raw in chain(raw_lines, [None]):
+    pending, number = "", 1
+    for piece in _pieces(path, encoding):
+        *lines, pending = (pending + piece).split("\n")
+        if len(pending) > longest:
+            raise too_long(at(path, number + len(lines)), longest)
+        yield from (f"{line}\n" for line in lines)
+        number += len(lines)
+    if pending:
+        yield pending
+
+
+def _pieces(path: Path, encoding: str, in_corpus: bool = True) -> Iterator[str]:
+    """The text of a file. Raises TmtError with the line of bytes that are not in this encoding."""
+    decoder, number, has_bytes_as_lines = codecs.getincrementaldecoder(encoding)(), 1, "\n".encode(encoding) == b"\n"
+    with readable(path, "reading a text file"), open_bytes(path) as stream:
+        for raw in chain(iter(lambda: stream.read(_PIECE), b""), [None]):
             try:
-                pending += decoder.decode(raw or b"", final=raw is None)
+                text = decoder.decode(raw or b"", final=raw is None)
             except UnicodeDecodeError as error:
-                raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
+                wrong, begin = error.object, error.object.rfind(b"\n", 0, error.start) + 1 if has_bytes_as_lines else 0
+                number += wrong.count(b"\n", 0, begin)
+                error.object, error.start, error.end = wrong[begin:], error.start - begin, error.end - begin
+                raise _wrong_encoding(error, encoding, path, [(number, wrong[begin:])], in_corpus) from None
             except UnicodeError:  # of UTF-16 and UTF-32
                 remedy = "Name the encoding in which it is written, such as utf-8 or utf-16-le."
                 raise TmtError(f"no byte order mark, so this is not {encoding}", place=path, remedy=remedy) from None
-            *lines, pending = pending.split("\n")
-            if len(pending) > longest:
-                raise too_long(at(path, number), longest)
-            yield from (f"{line}\n" for line in lines)
-            number += len(lines)
-    if pending:
-        yield pending
+            number += text.count("\n")
+            yield text

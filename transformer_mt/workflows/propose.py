@@ -332,7 +332,7 @@ class _Choice:
             "data.corpus.train": "split as the names of the files tell" if "splits" in reasons else "",
             "data.corpus.encoding": reasons.get("encoding", ""),
             "data.corpus.sheet": reasons.get("sheet", ""),
-            "data.corpus.source_column": "; ".join(filter(None, (header, exchanged))),
+            "data.corpus.source_column": "; ".join(filter(None, (header, exchanged, reasons.get("columns")))),
         }
 
     def _head(self, file: str, time: str) -> str:
@@ -365,7 +365,7 @@ class _Choice:
             if "source_column" in entry:
                 form.append(f"columns {entry['source_column']} and {entry['target_column']}")
             data.append(("data", f"{', '.join(files)}: {', '.join(form)}"))
-            said = (reasons.get("exchanged"), reasons.get("sheet"), reasons.get("header"))
+            said = (reasons.get(key) for key in ("exchanged", "sheet", "header", "columns"))
             data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
             data += [("splits", reasons["splits"])] if "splits" in reasons else []
         number = f"{'about ' if self.count.about else ''}{self.count.pairs:,}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,14 +13,17 @@ from typing import NamedTuple
 from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.config.yaml_source import shortened
 from transformer_mt.corpora.looking import Contents
+from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.language import is_known, is_number, language_of, same_language
 from transformer_mt.text.script import SPACELESS_LETTER
 
+_NAMED = ("text", "tmx")  # kinds whose columns are languages
 _SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
+_ONE_NAME = re.compile(r"[^\W\d_]+(?:[-_][A-Za-z]{2,4})?")  # `ko`, `German` or `de_AT`
 SHOWN = 12  # columns, in a message
 CELLS = 300  # whose language is looked at
 
@@ -58,6 +62,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         remedy = f"Columns seen: {seen}. {hint}, give both languages:  --source de --target en"
         raise TmtError(problem, place=file, remedy=remedy)
     if len(chosen) > 2:
+        chosen = _named_alone(contents, chosen) or chosen
+    if len(chosen) > 2:
         if contents.kind == "tmx":
             which = f"Languages seen: {seen}. Name two:  --source de --target en"
             raise TmtError(f"the units have {len(chosen)} languages", place=file, remedy=which)
@@ -72,6 +78,38 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         raise TmtError(f"both columns of sentences look like {first.language}", place=file, remedy=remedy)
     swapped = second.language == source or first.language == target
     return (second, first) if swapped else (first, second)
+
+
+def _named_alone(contents: Contents, sides: Sequence[Side]) -> list[Side]:
+    """Two sides whose columns are named as their languages and nothing else; [] if others may be meant as well.
+
+    In AI Hub's tables `ko_original` is Korean before its correction, and `mt` is the translation of a machine.
+    """
+    looks = {side: _looks_like(contents, side.column) or side.language for side in sides}
+    named = [
+        side
+        for side in sides
+        if _ONE_NAME.fullmatch(str(side.column))
+        and code_of(str(side.column))
+        and same_language(looks[side], side.language)
+    ]
+    known = {side.language for side in named}
+    are_clear = len(named) == len(known) == 2 and all(
+        any(same_language(looks[side], one) for one in known) for side in sides
+    )
+    return named if are_clear else []
+
+
+def not_read(contents: Contents, sides: tuple[Side, Side]) -> dict[str, str]:
+    """The reason that names other columns of sentences in the languages of both sides, if there are some."""
+    names = [one for one in contents.columns if not _not_text(contents, one)] if contents.kind not in _NAMED else []
+    known = [side.language for side in sides]
+    languages = {name: _looks_like(contents, name) or _language(contents, name) for name in names}
+    chosen = [side.column for side in sides]
+    others = [
+        name for name in names if name not in chosen and any(same_language(languages[name], one) for one in known)
+    ]
+    return {"columns": f"columns that are not read: {listed(list(map(str, others)))}"} if others else {}
 
 
 def is_table(contents: Contents) -> bool:
@@ -93,7 +131,7 @@ def with_true_languages(contents: Contents, file: Path) -> Contents:
         if same_language(looks[one], named[other]) and same_language(looks[other], named[one]):
             is_one, is_other = name_of(looks[one]), name_of(looks[other])
             said = f"the names are exchanged: {one} looks like {is_one}, and {other} like {is_other}"
-            if contents.kind in ("text", "tmx") and str(file) not in contents.columns:
+            if contents.kind in _NAMED and str(file) not in contents.columns:
                 remedy = "Rename the files." if contents.kind == "text" else "Correct the languages in the file."
                 raise TmtError(said, place=file, remedy=remedy)
             languages = contents.languages | {one: named[other], other: named[one]}
@@ -117,7 +155,7 @@ def _not_text(contents: Contents, name: str | int) -> str:
     All columns of a TMX and of parallel files have sentences. Those of a column that is named as a language may repeat.
     """
     cells = contents.columns[name]
-    if contents.kind in ("text", "tmx"):
+    if contents.kind in _NAMED:
         return ""
     filled = [cell for cell in cells if cell.strip()]
     if not filled or len(filled) < len(cells) / 2:

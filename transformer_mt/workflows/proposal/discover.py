@@ -24,17 +24,19 @@ from transformer_mt.text.batches import one_line
 from transformer_mt.workflows.proposal.columns import (
     Side,
     is_table,
+    not_read,
     note_other_languages,
     sides_of,
     with_true_languages,
 )
-from transformer_mt.workflows.proposal.splits import training_part, with_splits
+from transformer_mt.workflows.proposal.splits import note_split_column, require_name, training_part, with_splits
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
 TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
 NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
 _LONGEST_NOTE = 1 << 20  # bytes
+_READ_WHOLE = ("xlsx", "json")  # kinds whose number of pairs cannot be estimated by lines
 
 
 @dataclass
@@ -74,15 +76,17 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     entries: list[dict[str, Any]] = []
     reasons: list[dict[str, str]] = []
     for path, named in looked:
+        require_name(path)
         found = with_true_languages(named, path)
         sides = sides_of(found, path, source, target)
         note_other_languages(found, path, sides)
+        note_split_column(found, path)
         source, target = (side.language for side in sides)
         entry = _entry(path, found, sides)
         same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
         if same is None or not (isinstance(entry["files"], str) and isinstance(same["files"], str | list)):
             entries.append(entry)
-            reasons.append(found.reasons)
+            reasons.append(found.reasons | not_read(found, sides))
         else:
             same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
     assert source
@@ -216,7 +220,7 @@ def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> C
         seen.add(hash(pair[:2]))
         if len(counted.some) < MOST_KEPT:
             counted.some.append(pair)
-        if counted.pairs >= MOST_READ and entry["kind"] != "xlsx":
+        if counted.pairs >= MOST_READ and entry["kind"] not in _READ_WHOLE:
             last = pair
             break
     read, different, more = counted.pairs, len(seen) - before, ""

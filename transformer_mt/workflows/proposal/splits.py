@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transformer_mt.corpora.base import RESERVED_SPLITS, WHOLE, Corpus, FilesCorpus, files_like
-from transformer_mt.corpora.splits import TEST, TRAIN, VALIDATION, Files, mixed_of, names_of, role_of, roles_of
+from transformer_mt.corpora.looking import Contents
+from transformer_mt.corpora.splits import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    Files,
+    is_column_of_splits,
+    mixed_of,
+    names_of,
+    role_of,
+    roles_of,
+)
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
 from transformer_mt.reporting.notes import note
 
 Value = str | dict[str, str]  # files, as in a config
 _LONGEST_NAME = 60  # characters of the name of a test set
+_LARGE = 5_000  # pairs of a validation set without a test set, as at AI Hub: each validation would take long
 _MANY, _MOST = 20, 1_000  # training files, of which more get a pattern if they can, and more must
 
 
@@ -33,17 +46,29 @@ def with_splits(
             note(f"{mixed[0]}: a {mixed[1]} set by its name; mixed with all other files, and divided")
         return list(entries), [""] * len(entries)
     names = set[str]()
-    found = [_with_splits(entry, some, roles, names) for entry, some in zip(entries, listed, strict=True)]
+    found = [_with_splits(entry, one, roles, names) for entry, one in zip(entries, corpora, strict=True)]
     return [entry for entry, _ in found], [said for _, said in found]
+
+
+def note_split_column(contents: Contents, file: Path) -> None:
+    """A note for a column that tells the split of each row: no kind of corpus reads it."""
+    for name, cells in contents.columns.items():
+        if is_column_of_splits(cells):
+            remedy = "Write the rows of each split to a file of its own, such as train.tsv and test.tsv."
+            note(f"{file}: the column {name} tells splits, and is not read: rows are divided by chance. {remedy}")
 
 
 def require_name(path: Path) -> None:
     """Raises TmtError if a config cannot name this file or folder."""
+    problem = ""
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
         problem = "the name of this file is not UTF-8, so a config cannot name it"
-        raise TmtError(problem, place=path, remedy="Rename it.") from None
+    if any(unicodedata.category(one) == "Cc" for one in str(path)):
+        problem = "the name of this file has a control character, so a config cannot name it"
+    if problem:
+        raise TmtError(problem, place=path, remedy="Rename it.")
 
 
 def training_part(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,37 +77,51 @@ def training_part(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "files": entry[TRAIN]} if TRAIN in entry else rest
 
 
+class _Set(NamedTuple):
+    """A validation or test set. value: its files in a config; first: the first of them"""
+
+    name: str
+    role: str
+    value: Value
+    first: Files
+    pairs: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pairs:,} pairs)"
+
+
 def _with_splits(
-    entry: dict[str, Any], listed: Sequence[Files], roles: Mapping[Files, str], names: set[str]
+    entry: dict[str, Any], corpus: Corpus, roles: Mapping[Files, str], names: set[str]
 ) -> tuple[dict[str, Any] | None, str]:
+    listed = corpus.entries(WHOLE) if isinstance(corpus, FilesCorpus) else []
     train = [files for files in listed if roles[files] == TRAIN]
-    if len(train) == len(listed):
+    if not isinstance(corpus, FilesCorpus) or len(train) == len(listed):
         return entry, ""
     named = dict(zip(listed, names_of(listed), strict=True))
-    sets = _sets(named, roles, names)
+    sets = _sets(named, roles, names, corpus)
     if not train:  # such an entry has no place for them
-        for _, role, _, files in sets:
-            note(
-                f"{files[0]}: not read, because it is a {role} set by its name, and the training data has another form"
-            )
+        for one in sets:
+            what = f"it is a {one.role} set by its name, and the training data has another form"
+            note(f"{one.first[0]}: not read, because {what}")
         return None, ""
-    validation = next((one for one in sets if one[1] == VALIDATION), None)
-    tests = {one[0]: one[2] for one in sets if one is not validation}
-    splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
+    validation = next((one for one in sets if one.role == VALIDATION), None)
     said = f"by the names of the files: training {_shown([named[files] for files in train])}"
+    if validation is not None and sets == [validation] and validation.pairs > _LARGE:
+        said += ", of which validation pairs are drawn: the set of that name is large and the only one"
+        validation = None
+    elif validation is not None:
+        said += f"; validation {validation}"
+    splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
     if validation is not None:
-        splits[VALIDATION] = validation[2]
-        said += f"; validation {validation[0]}"
-    if tests:
-        splits[TEST] = tests
-        said += f"; test {', '.join(tests)}"
+        splits[VALIDATION] = validation.value
+    if tests := [one for one in sets if one is not validation]:
+        splits[TEST] = {one.name: one.value for one in tests}
+        said += f"; test {', '.join(map(str, tests))}"
     return _replaced(entry, splits), said
 
 
-def _sets(
-    named: Mapping[Files, str], roles: Mapping[Files, str], names: set[str]
-) -> list[tuple[str, str, Value, Files]]:
-    """The validation and test sets: the name of each, what it is, its value in a config, and its first files.
+def _sets(named: Mapping[Files, str], roles: Mapping[Files, str], names: set[str], corpus: FilesCorpus) -> list[_Set]:
+    """The validation and test sets. Raises TmtError if one cannot be read.
 
     named: files and their names; names: of the sets of other entries, to which those of these are added
     Numbered parts (`test-00000-of-00002`) are one set, and so are files in a folder that is named as validation data.
@@ -93,12 +132,13 @@ def _sets(
             folder = name.rpartition("/")[0]
             key = folder if role_of(f"{folder}/file") == roles[files] == VALIDATION else name
             together.setdefault(re.sub(r"[-_.]?\d+[-_]of[-_]\d+", "", key), []).append(files)
-    found = list[tuple[str, str, Value, Files]]()
+    found = list[_Set]()
     for key, some in together.items():
-        value = _value(some[0]) if len(some) == 1 else _pattern_of(some)
-        for files in some if value is None else some[:1]:
+        pattern = _value(some[0]) if len(some) == 1 else _pattern_of(some)
+        for part in [some] if pattern is not None else [[files] for files in some]:
             names.add(name := _new_name(key, names))
-            found.append((name, roles[files], value or _value(files), files))
+            pairs = sum(1 for files in part for _ in corpus.read_files(*files))
+            found.append(_Set(name, roles[part[0]], pattern or _value(part[0]), part[0], pairs))
     return found
 
 

@@ -1,0 +1,265 @@
+"""JSON with an object for each pair: one in each line (JSON lines), or all of them in the list of a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from transformer_mt.corpora.base import FilesCorpus, Pair, same_name
+from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
+from transformer_mt.corpora.tables import EncodedTableOptions, NamedColumnsOptions, cell_text, listed, missing_column
+from transformer_mt.errors import TmtError, at
+from transformer_mt.files.lines import read_lines, read_text
+
+TOO_DEEP, TOO_LONG_NUMBER = "nested too deeply", "a number with thousands of digits"
+LONGEST = 16_000_000  # characters of an object in a list
+_CUT = 16  # characters before the end of a text, where something may be wrong only because the rest is missing
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\n\r]*")
+_NUMBER = re.compile(r"[-+.eE\d]*")  # what a number may go on with
+
+
+class JsonlCorpus(FilesCorpus):
+    class Options(NamedColumnsOptions, EncodedTableOptions):
+        kind: Literal["jsonl"]
+
+    options: Options
+
+    def read_files(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
+        return self._pairs(read_lines(file, self.options.encoding), file)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        return cut_lines(files, self.options.encoding)
+
+    def read_range(self, part: Part) -> Texts:
+        return Texts.of(self._pairs(numbered_lines(part, self.options.encoding), part.files[0]))
+
+    def _pairs(self, lines: Iterable[tuple[int, str]], file: Path) -> Iterator[Pair]:
+        columns = self.options.source_column, self.options.target_column
+        for number, line in lines:
+            if line.strip():
+                place = at(file, number)
+                record = parse_json(line, file, number)
+                source, target = (reach(record, key, place) for key in columns)
+                yield Pair(source, target, place)
+
+
+class JsonCorpus(FilesCorpus):
+    """Files with a list of objects, as at AI Hub: at the top level, or under a key of an object."""
+
+    class Options(NamedColumnsOptions, EncodedTableOptions):
+        kind: Literal["json"]
+        list_key: str | None = Field(
+            None, description="key of the list of objects; null: the whole file is a list, or an object with one list"
+        )
+
+    options: Options
+
+    def read_files(self, *files: Path) -> Iterator[Pair]:
+        (file,), columns = files, (self.options.source_column, self.options.target_column)
+        for number, item in enumerate(objects_in(file, self.options.encoding, self.options.list_key), start=1):
+            place = at(file, number)
+            source, target = (reach(item, key, place) for key in columns)
+            yield Pair(source, target, place)
+
+
+def objects_in(file: Path, encoding: str = "utf-8", key: str | None = None, in_corpus: bool = True) -> Iterator[Any]:
+    """What is in the list of a JSON file, one by one, in little memory.
+
+    key: that of the list, if the file is an object; None: its only list that begins with an object
+    Raises TmtError with the line of what is not JSON, and if there is no such list or, without a key, a second one.
+    """
+    text = _Text(file, encoding, in_corpus)
+    first = text.next()
+    if first == "[":
+        yield from text.items()
+    elif first == "{":
+        found = list[str]()
+        for name in text.names():
+            if text.next() != "[":
+                text.value()
+            elif name == key if key is not None else text.begins_with_object():
+                found.append(name)
+                if len(found) > 1:
+                    raise _several_lists(file, found)
+                yield from text.items()
+            else:
+                for _ in text.items():
+                    pass
+        if not found:
+            raise _no_list(file, key)
+    else:
+        text.value()
+        raise _no_list(file, key)
+    if text.next():
+        raise text.error("Extra data", text.at)
+
+
+def _no_list(file: Path, key: str | None) -> TmtError:
+    where = "at the top level or under a key" if key is None else f"under the key {key}"
+    remedy = f"It must be a list of objects {where}. JSON lines, an object in each line, are of  kind: jsonl."
+    return TmtError("this JSON file has no list of pairs", place=file, remedy=remedy)
+
+
+def _several_lists(file: Path, found: list[str]) -> TmtError:
+    remedy = f"Name the one to read, such as  list_key: {found[0]}  with kind: json."
+    return TmtError(f"this JSON file has several lists of objects: {listed(found)}", place=file, remedy=remedy)
+
+
+class _Text:
+    """The text of a JSON file, of which values are read one after the other. at: where the next one begins"""
+
+    def __init__(self, file: Path, encoding: str, in_corpus: bool) -> None:
+        self.at = 0
+        self._file, self._pieces = file, read_text(file, encoding, in_corpus)
+        self._text, self._line, self._column = "", 1, 0  # line and column of its first character
+
+    def next(self) -> str:
+        """The next character that is no space; "" at the end."""
+        while True:
+            self.at = _after_space(self._text, self.at)
+            if self.at < len(self._text) or not self._read(1):
+                return self._text[self.at : self.at + 1]
+
+    def value(self) -> Any:
+        """The next value. Raises TmtError if it is not JSON, or too long."""
+        self.next()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self.at)
+            except json.JSONDecodeError as error:
+                problem, place, end = error.msg, error.pos, len(self._text)
+            except RecursionError:
+                raise self.error(TOO_DEEP, self.at) from None
+            except ValueError:
+                raise self.error(TOO_LONG_NUMBER, self.at) from None
+            else:
+                problem, place = "", end
+                going_on = _NUMBER.match(self._text, end) if isinstance(value, int | float) else None
+                if end < len(self._text) and not (going_on and going_on.end() == len(self._text)):
+                    self.at = end
+                    return value
+            if problem and not problem.startswith("Unterminated") and place < len(self._text) - _CUT:
+                raise self.error(problem, place)
+            if len(self._text) - self.at > LONGEST:
+                raise self.error(f"a value of more than {LONGEST:,} characters", self.at)
+            before = self.at
+            if not self._read(len(self._text) - self.at):
+                if problem:
+                    raise self.error(problem, place - before)
+                self.at = end - before
+                return value
+
+    def items(self) -> Iterator[Any]:
+        """The values of the list that begins here."""
+        return (self.value() for _ in self._parts("]"))
+
+    def names(self) -> Iterator[str]:
+        """The keys of the object that begins here; the caller reads the value of each."""
+        for _ in self._parts("}"):
+            if self.next() != '"':
+                raise self.error("Expecting property name enclosed in double quotes", self.at)
+            key = self.value()
+            self._take(":")
+            yield key
+
+    def begins_with_object(self) -> bool:
+        """Whether the first value of the list that begins here is an object."""
+        while True:
+            begin = _after_space(self._text, self.at + 1)
+            if begin < len(self._text) or not self._read(1):
+                return self._text[begin : begin + 1] == "{"
+
+    def error(self, problem: str, place: int) -> TmtError:
+        """The error for a place in the text that was read last."""
+        line, column = self._line_of(place)
+        remedy = "Correct it, or download it again if its end is missing."
+        return invalid_json(f"{problem} at character {column + 1}", self._file, line, remedy)
+
+    def _parts(self, end: str) -> Iterator[None]:
+        """For each part of the list or object that begins here; it ends with this character."""
+        self.at += 1
+        if self.next() == end:
+            self.at += 1
+            return
+        while True:
+            yield
+            if self.next() == end:
+                self.at += 1
+                return
+            self._take(",")
+
+    def _take(self, mark: str) -> None:
+        if self.next() != mark:
+            raise self.error(f"Expecting '{mark}' delimiter", self.at)
+        self.at += 1
+
+    def _read(self, least: int) -> bool:
+        """Read more, at least so many characters if there are; what was used is forgotten. False at the end."""
+        pieces, size = [self._text[self.at :]], 0
+        while size < least and (piece := next(self._pieces, None)) is not None:
+            pieces.append(piece)
+            size += len(piece)
+        self._line, self._column = self._line_of(self.at)
+        self._text, self.at = "".join(pieces), 0
+        return size > 0
+
+    def _line_of(self, place: int) -> tuple[int, int]:
+        """The line, from 1, and the column, from 0, of a place in the text."""
+        if lines := self._text.count("\n", 0, place):
+            return self._line + lines, place - self._text.rindex("\n", 0, place) - 1
+        return self._line, self._column + place
+
+
+def _after_space(text: str, begin: int) -> int:
+    found = _SPACE.match(text, begin)
+    return found.end() if found else begin
+
+
+def parse_json(text: str, file: Path, line: int) -> Any:
+    """The value of a line of JSON. Raises TmtError if it is none."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.colno}"
+    except RecursionError:
+        problem = TOO_DEEP
+    except ValueError:
+        problem = TOO_LONG_NUMBER
+    raise invalid_json(problem, file, line, "kind: jsonl needs one JSON object per line; kind: json reads a list.")
+
+
+def invalid_json(problem: str, file: Path, line: int, remedy: str) -> TmtError:
+    return TmtError(f"invalid JSON: {problem}", place=at(file, line), remedy=remedy)
+
+
+def reach(record: Any, path: str, place: str) -> str:
+    """The text at a key; a null is an empty side. `a.b`: the key b in the object at a, unless there is a key `a.b`."""
+    value = record
+    for key in [path] if isinstance(record, dict) and path in record else path.split("."):
+        if value is None and value is not record:
+            return ""
+        if not isinstance(value, dict):
+            names = ((list, "a list"), (str, "text"))
+            kind = next((name for cls, name in names if isinstance(value, cls)), "a number, true, false or null")
+            remedy = "Check source_column and target_column; each pair is in one JSON object."
+            raise TmtError(f"expected an object with the key '{key}', but found {kind}", place=place, remedy=remedy)
+        known = same_name(key, value)
+        if known is None:
+            raise missing_column(path, _paths(record), place)
+        value = value[known]
+    return cell_text(value, path, place)
+
+
+def _paths(value: dict[str, Any]) -> list[str]:
+    """The keys of an object; those of an object inside it as `a.b`."""
+    found = []
+    for key, item in value.items():
+        found += [f"{key}.{path}" for path in _paths(item)] if isinstance(item, dict) else [str(key)]
+    return found
