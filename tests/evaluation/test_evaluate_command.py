@@ -346,15 +346,33 @@ class TestModel:
         for given in (corpus, "data/test.en", "link"):
             code, out, error = tmt("--model", model, "-o", given)
             assert (code, out) == (2, "")
-            assert f"{given}: runs/c was trained or tested with this file: it is not replaced" in error
+            assert f"{given}: this file belongs to the corpus of runs/c: it is not replaced" in error
         (tmp_path / "else" / "where").mkdir(parents=True)
         monkeypatch.chdir(tmp_path / "else" / "where")
         shutil.copytree(model, tmp_path / "runs" / "c" / "model")
         for trained in ("../../runs/c", tmp_path / "runs" / "c" / "model"):
             code, out, error = tmt("--model", trained, "-o", corpus)
             assert (code, out) == (2, "")
-            assert "was trained or tested with this file: it is not replaced" in error
+            assert "this file belongs to the corpus of" in error
         assert corpus.read_text() == "The references.\n"
+
+    def test_prepared_data_and_its_corpus_are_not_replaced(self, tmt, model, tmp_path, monkeypatch):
+        """Also if nothing was trained with it."""
+        monkeypatch.chdir(tmp_path)
+        prepared, corpus = tmp_path / "data" / "prepared" / "x", tmp_path / "test.en"
+        corpus.write_text("The references.\n")
+        for folder in ("train", "validation", "source"):
+            (prepared / folder).mkdir(parents=True)
+        (prepared / "manifest.json").write_text(json.dumps({"files": [{"path": "test.en"}]}))
+        (prepared / "validation" / "target.txt").write_text("Ein Satz.\n")
+        code, out, error = tmt("--model", model, "-o", "test.en")
+        assert (code, out) == (2, "")
+        assert "test.en: this file belongs to the corpus of data/prepared/x: it is not replaced" in error
+        for file in (prepared / "manifest.json", prepared / "validation" / "target.txt"):
+            code, out, error = tmt("--model", model, "-o", file)
+            assert (code, out) == (2, "")
+            assert "this file belongs to a model, a run or prepared data: it is not replaced" in error
+        assert tmt("--model", model, "-o", tmp_path / "new.en")[0] == 0
 
     def test_translations_are_written_if_nobody_reads_the_scores(self, tmt, model, tmp_path, monkeypatch):
         class Gone(io.StringIO):

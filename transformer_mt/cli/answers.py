@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from transformer_mt.cli.options import STDOUT, as_unicode
-from transformer_mt.config.runs import belongs_to_run, run_of_corpus
+from transformer_mt.config.runs import belongs_to_run, owner_of_corpus
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
 from transformer_mt.reporting.notes import LineNotes as LineNotes
@@ -106,12 +106,11 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None], models
             raise TmtError("no such folder", place=output.parent, remedy=f"First:  mkdir -p {quoted(output.parent)}")
         is_own = belongs_to_run(output)
         if is_own or (output.is_file() and output.suffix in (".yaml", ".yml")):
-            kind = "belongs to a model or run" if is_own else "may be a config"
+            kind = "belongs to a model, a run or prepared data" if is_own else "may be a config"
             raise TmtError(f"this file {kind}: it is not replaced", place=output, remedy=_ANOTHER)
-        if (run := run_of_corpus(output, models or ())) is not None:
-            raise TmtError(
-                f"{run} was trained or tested with this file: it is not replaced", place=output, remedy=_ANOTHER
-            )
+        if (owner := owner_of_corpus(output, models or ())) is not None:
+            problem = f"this file belongs to the corpus of {owner}: it is not replaced"
+            raise TmtError(problem, place=output, remedy=_ANOTHER)
         if output.suffix in (".gz", ".xz", ".bz2", ".zst"):
             remedy = "Name a file without this ending, and compress it afterwards."
             raise TmtError("output is not written compressed", place=output, remedy=remedy)

@@ -20,6 +20,7 @@ from transformer_mt.config.choices import section_of
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.config.direction import SEVERAL, Direction, DirectionName
+from transformer_mt.config.runs import PREPARED
 from transformer_mt.config.section import FileName, Language, Many, NonNegative, Section
 from transformer_mt.errors import TmtError
 
@@ -58,7 +59,7 @@ class DataConfig(Section):
         description="longest sentence in tokens, with its end token; drops longer training pairs, cuts longer input",
     )
     prepared: FileName = Field(
-        "data/prepared", description="folder of the prepared data; each run has a subfolder with its name"
+        PREPARED.as_posix(), description="folder of the prepared data; each run has a subfolder with its name"
     )
     workers: NonNegative = Field(
         0,

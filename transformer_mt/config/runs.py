@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-RUNS = Path("runs")
+RUNS, PREPARED = Path("runs"), Path("data/prepared")
+MANIFEST = "manifest.json"  # in a folder of prepared data
 CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
 FACTS, METRICS, LOG = "run.json", "metrics.jsonl", "train.log"  # in the folder of a run
 MODEL = "model"  # in it: the folder of the final model
@@ -18,24 +20,27 @@ _OWN = {CONFIG, FACTS, METRICS, LOG, SCORES, STEPS, STATE, SUMS}
 
 
 def belongs_to_run(file: Path) -> bool:
-    """Whether this is a file of a run, a model or a checkpoint; not one that somebody else has put there."""
+    """Whether this is a file of a run, a model, a checkpoint or prepared data; not one that somebody else put there."""
     folder = file.absolute().parent
     is_tokenizer = folder.name in ("source", "target") and (folder.parent / WEIGHTS).exists()
     is_run = any((folder / name).exists() for name in (FACTS, METRICS, STATE, WEIGHTS))
     is_named = file.name in _OWN or file.suffix == Path(WEIGHTS).suffix
-    return file.is_file() and (is_tokenizer or (is_run and is_named))
+    is_prepared = any((one / MANIFEST).exists() and (one / "train").is_dir() for one in (folder, folder.parent))
+    return file.is_file() and (is_tokenizer or is_prepared or (is_run and is_named))
 
 
-def run_of_corpus(file: Path, models: Iterable[Path] = ()) -> Path | None:
-    """A run in runs/, or one that a model is of, whose corpus has this file; None if there is none."""
-    known = [*sorted(RUNS.glob(f"*/{FACTS}")), *(run / FACTS for one in models for run in (one, one.parent))]
-    for facts in known if file.is_file() else ():
-        corpus: list[object] = []
+def owner_of_corpus(file: Path, models: Iterable[Path] = ()) -> Path | None:
+    """A run in runs/ or prepared data, or a run that a model is of, whose corpus has this file; None: there is none."""
+    runs = [*sorted(RUNS.glob(f"*/{FACTS}")), *(run / FACTS for one in models for run in (one, one.parent))]
+    known = [(facts, 2) for facts in runs] + [(one, 3) for one in sorted(PREPARED.glob(f"*/{MANIFEST}"))]
+    for facts, depth in known if file.is_file() else ():
+        corpus: list[Any] = []
         with suppress(OSError, ValueError, RecursionError, TypeError, LookupError):
-            corpus = list(json.loads(facts.read_text(encoding="utf-8"))[-1]["corpus"])
+            read = json.loads(facts.read_text(encoding="utf-8"))
+            corpus = list(read["files"] if facts.name == MANIFEST else read[-1]["corpus"])
         for one in corpus:
             with suppress(OSError, ValueError, TypeError, LookupError):  # as of a file that is gone
-                # A relative path begins where the training was called: mostly beside its runs/.
-                if (facts.absolute().parents[2] / one["path"]).samefile(file):  # type: ignore[index]
+                # A relative path begins where the program was called: mostly beside its runs/ and data/.
+                if (facts.absolute().parents[depth] / one["path"]).samefile(file):
                     return facts.parent
     return None

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.direction import DirectionName
+from transformer_mt.config.runs import MANIFEST as MANIFEST
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
@@ -31,7 +32,6 @@ from transformer_mt.files.lines import path_of, printable
 from transformer_mt.files.replace import recover
 from transformer_mt.text.codec import Codec, load_codecs, tokenizers_digest
 
-MANIFEST = "manifest.json"
 PARENT = "parent"  # of the settings: whether the tokenizers are those of another model
 FORMAT = 1  # version of all files in the folder
 
