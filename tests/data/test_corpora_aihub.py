@@ -18,6 +18,7 @@ from transformer_mt.errors import TmtError
 HEADER = ["SID", "원문", "번역문"]
 ROWS = [[1, "하나", "one"], [2, "둘", "two"]]
 PAIRS = [("하나", "one"), ("둘", "two")]
+NO_FILES = b"PK\5\6" + bytes(18)  # an archive
 
 
 def _corpus(*files: Path, source: str = "ko", target: str = "en") -> Corpus:
@@ -141,7 +142,7 @@ def test_folders_for_training_and_validation(tmp_path: Path) -> None:
     for folder, rows in (("1.Training", ROWS), ("2.Validation", [[3, "셋", "three"]]), ("test", [[4, "넷", "four"]])):
         (tmp_path / folder).mkdir()
         _workbook(tmp_path / folder / "a.xlsx", [HEADER, *rows])
-    (tmp_path / "2.Validation" / "b.zip").write_bytes(b"PK")
+    (tmp_path / "2.Validation" / "b.zip").write_bytes(NO_FILES)
     folders = {split: str(tmp_path / name) for split, name in (("train", "1.Training"), ("validation", "2.Validation"))}
     values = {"kind": "aihub", **folders, "test": {"four": str(tmp_path / "t*" / "*.xlsx")}}
     corpus = AihubCorpus(AihubCorpus.Options.model_validate(values), "ko", "en")
@@ -184,10 +185,33 @@ def test_links_to_folders_are_followed_and_hidden_folders_are_not_read(tmp_path:
     assert _sides(_corpus(folder)) == PAIRS
 
 
+def test_json_and_csv_in_archives_are_read_in_place(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("b/c.json", json.dumps({"data": [{"ko": "하나", "en": "one"}]}))
+        archive.writestr("d.csv", "SID,원문,번역문\n1,둘,two\n".encode("cp949"))
+        archive.writestr("readme.txt", "terms")
+    corpus = _corpus(tmp_path)
+    assert [pair.place for pair in corpus.read("all")] == [f"{tmp_path}/a.zip/b/c.json:1", f"{tmp_path}/a.zip/d.csv:2"]
+    assert _sides(corpus) == PAIRS
+    assert corpus.files() == [tmp_path / "a.zip"]
+    assert corpus.skipped() == []
+    with zipfile.ZipFile(tmp_path / "a.zip", "a") as archive:
+        archive.write(_workbook(tmp_path / "e.xlsx", [HEADER, [3, "셋", "three"]]), "e.xlsx")
+    (tmp_path / "e.xlsx").rename(tmp_path.parent / "e.xlsx")
+    corpus = _corpus(tmp_path)
+    assert _sides(corpus) == PAIRS
+    assert [rows.reason for rows in corpus.skipped()] == ["kind: aihub does not read a.zip"], "its workbook"
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        archive.extractall(tmp_path)
+    corpus = _corpus(tmp_path)
+    assert sorted(_sides(corpus)) == sorted([*PAIRS, ("셋", "three")]), "each once"
+    assert corpus.skipped() == []
+
+
 def test_files_of_a_folder_that_are_not_read_are_reported(tmp_path: Path) -> None:
     _workbook(tmp_path / "1.xlsx", [HEADER, *ROWS])
     for name in ("2.zip", "3.tsv", "terms.pdf"):
-        (tmp_path / name).write_bytes(b"PK")
+        (tmp_path / name).write_bytes(NO_FILES)
     corpus = _corpus(tmp_path)
     assert _sides(corpus) == PAIRS
     (skipped,) = corpus.skipped()
@@ -253,8 +277,11 @@ def test_csv_in_an_unknown_encoding_is_reported_with_its_line(tmp_path: Path) ->
 
 def test_folders_without_files_say_what_to_do(tmp_path: Path) -> None:
     assert "README" in _error(tmp_path).remedy
-    (tmp_path / "1.zip").write_bytes(b"PK")
+    (tmp_path / "1.zip").write_bytes(NO_FILES)
     assert "Unpack" in _error(tmp_path).remedy
+    (tmp_path / "1.zip").write_bytes(b"PK")
+    assert (_error(tmp_path).place, "damaged" in _error(tmp_path).message) == (str(tmp_path / "1.zip"), True)
+    (tmp_path / "1.zip").unlink()
     assert "no such file" in _error(tmp_path / "none.xlsx").message
     (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0")
     assert ".xlsx" in _error(tmp_path / "old.xls").remedy

@@ -250,13 +250,40 @@ def test_a_header_with_an_empty_cell_and_rows_of_two_widths() -> None:
     assert "2 in 150, 3 in 150 rows" in error.message
 
 
-def test_a_workbook_inside_an_archive_is_not_proposed() -> None:
+def test_a_workbook_inside_an_archive_is_not_proposed(capsys: pytest.CaptureFixture[str]) -> None:
     Workbook().save("a.xlsx")
     with zipfile.ZipFile("a.zip", "w") as archive:
         archive.write("a.xlsx")
         archive.write(_table("b.tsv", PAIRS["de", "en"]))
-    assert "Give one of them:  --data a.zip/b.tsv   Files in it: b.tsv" in _error("a.zip").remedy
+    proposal = propose_config("a.zip")
+    assert proposal.config.data.corpus[0].files == ("a.zip/b.tsv",)
+    assert "a.zip: workbooks and Parquet files in it are not read; unpack it" in capsys.readouterr().err
     assert "Unpack a.zip first" in _error("a.zip/a.xlsx").remedy
+    with zipfile.ZipFile("b.zip", "w") as archive:
+        archive.writestr("b.txt", "eine Zeile\n")
+    assert "Give one of them:  --data b.zip/b.txt   Files in it: b.txt" in _error("b.zip").remedy
+
+
+def test_tables_in_archives_of_a_folder_are_read_once() -> None:
+    """As AI Hub hands them out, some of them unpacked already."""
+    rows = [{"ko": ko, "en": en} for ko, en in PAIRS["ko", "en"]]
+    for name, some in (
+        ("1.Training/TL_a", rows[:100]),
+        ("1.Training/TL_b", rows[100:200]),
+        ("2.Validation/VL", rows[200:]),
+    ):
+        Path("hub", name).parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(f"hub/{name}.zip", "w") as archive:
+            archive.writestr("data/pairs.json", json.dumps({"data": some}))
+            archive.writestr("__MACOSX/data/._pairs.json", "no pairs")
+            archive.writestr("info.json", json.dumps({"name": "our pairs", "licence": "ask"}))
+    with zipfile.ZipFile("hub/1.Training/TL_a.zip") as archive:
+        archive.extract("data/pairs.json", "hub/1.Training")
+    proposal = propose_config("hub")
+    corpus = _corpus(proposal)
+    assert corpus["train"] == ("hub/1.Training/TL_b.zip/data/pairs.json", "hub/1.Training/data/pairs.json")
+    assert corpus["validation"] == "hub/2.Validation/VL.zip/data/pairs.json"
+    assert proposal.pairs == 200
 
 
 def test_attributions_and_categories_are_not_sentences() -> None:

@@ -1,4 +1,6 @@
-"""AI Hub's parallel corpora in their original files: workbooks (.xlsx), JSON or CSV. Headers name the columns.
+"""AI Hub's parallel corpora in their original files: workbooks (.xlsx), JSON or CSV, these two also in archives (.zip).
+
+Headers name the columns.
 
 One side is Korean. AI Hub does not allow redistribution, so nothing is downloaded here; see data/README.md.
 """
@@ -24,8 +26,10 @@ from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, t
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.folder import files_below
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_text
+from transformer_mt.files.opening import with_archived
 
 SUFFIXES = (".xlsx", ".json", ".csv")
+_IN_ARCHIVES = (".json", ".csv")
 _PACKED = (".zip", ".7z", ".rar", ".tar", ".tgz", ".gz", ".alz", ".egg")
 _OTHERS = (*_PACKED, ".xls", ".tsv", ".jsonl")  # that may contain pairs
 _TRANSLATION = ("번역문", "최종번역문")
@@ -81,7 +85,8 @@ class AihubCorpus(FilesCorpus):
             yield (file,)
 
     def _files_in(self, folder: Path) -> list[Path]:
-        inside = [file for file in files_below(folder) if not file.name.startswith("~$")]  # those of an open Excel
+        inside = with_archived(files_below(folder), _IN_ARCHIVES)
+        inside = [file for file in inside if not file.name.startswith("~$")]  # those of an open Excel
         if not (found := [file for file in inside if file.suffix.lower() in SUFFIXES]):
             packed = any(file.suffix.lower() in _PACKED for file in inside)
             remedy = (

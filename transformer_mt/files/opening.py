@@ -12,16 +12,18 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
 from transformer_mt.errors import TmtError, from_os_error, reason
 from transformer_mt.files.address import Address
+from transformer_mt.files.folder import is_hidden
 from transformer_mt.files.remote import open_address
 
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
+_TO_UNPACK = (".xlsx", ".xls", ".parquet", ".zip")  # not read inside an archive
 _BUFFER = 1 << 17  # bytes
 _TERMINALS = ("/dev/stdin", "/dev/tty", "/dev/null")  # character devices that end
 _ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
@@ -36,13 +38,32 @@ def archive_of(path: Path) -> Path | None:
     return next((folder for folder in zips if folder.is_file()), None)
 
 
-def members(archive: Path) -> list[str]:
-    """The names of the files in a .zip archive, sorted. Raises TmtError if it is damaged."""
+def members(archive: Path) -> dict[str, int]:
+    """The files in a .zip archive, sorted by name, and the unpacked size of each. Raises TmtError if it is damaged."""
     try:
         with zipfile.ZipFile(archive) as opened:
-            return sorted(one.filename for one in opened.infolist() if not one.is_dir())
+            return dict(sorted((one.filename, one.file_size) for one in opened.infolist() if not one.is_dir()))
     except _DAMAGED as error:
         raise damaged(error, archive, archive) from None
+
+
+def with_archived(files: Sequence[Path], suffixes: Collection[str]) -> list[Path]:
+    """The files; instead of a .zip archive, those inside it with these suffixes, unless they are among the files.
+
+    An archive stays if it has no tables, or some that must be unpacked first. Raises TmtError if it is damaged.
+    """
+    found, sizes = list[Path](), {(file.name, file.stat().st_size) for file in files}
+    for file in files:
+        if file.suffix.lower() != ".zip":
+            found.append(file)
+            continue
+        inside = [(PurePath(name), size) for name, size in members(file).items() if not name.startswith("__MACOSX/")]
+        tables = [one for one in inside if one[0].suffix.lower() in (*suffixes, *_TO_UNPACK) and not is_hidden(one[0])]
+        missing = [path for path, size in tables if (path.name, size) not in sizes]
+        found += [file / path for path in missing if path.suffix.lower() in suffixes]
+        if not tables or any(path.suffix.lower() in _TO_UNPACK for path in missing):
+            found.append(file)
+    return found
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError, number_of
 from transformer_mt.files.folder import files_below
-from transformer_mt.files.opening import COMPRESSED, open_bytes, readable
+from transformer_mt.files.opening import COMPRESSED, open_bytes, read_head, readable, with_archived
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import one_line
 from transformer_mt.workflows.proposal.columns import (
@@ -34,6 +34,7 @@ from transformer_mt.workflows.proposal.splits import note_split_column, require_
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
 TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
+_IN_ARCHIVES = tuple(suffix for suffix in TABLES if suffix not in (".xlsx", ".parquet", ".txt"))
 NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
 _LONGEST_NOTE = 1 << 20  # bytes
 _READ_WHOLE = ("xlsx", "json")  # kinds whose number of pairs cannot be estimated by lines
@@ -103,7 +104,7 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
     """The paths, each once, and what they contain; instead of a folder that has tables, these."""
     found: dict[Path, tuple[Path, Contents]] = {}
-    given = [file for path in paths for file in (_tables_in(path) if path.is_dir() else []) or [path]]
+    given = [file for path in paths for file in (_tables_in(path) if path.is_dir() else _archived(path)) or [path]]
     folders = {file.resolve() for file in given if file.is_dir()}  # of parallel files, of which each is read
     for file in given:
         real, contents = file.resolve(), contents_of(file)
@@ -119,7 +120,7 @@ def _tables_in(folder: Path) -> list[Path]:
     inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
     named = [one for one in inside if one.suffix.lower() in TABLES]
     if not named and not _is_parallel(folder):
-        inside = files_below(folder)
+        inside = with_archived(files_below(folder), _IN_ARCHIVES)
         named = [one for one in inside if one.suffix.lower() in TABLES]
     notes = {one: why for one in named if one.suffix.lower() in NOTES and (why := _why_no_table(one))}
     tables = [one for one in named if one not in notes]
@@ -133,6 +134,16 @@ def _tables_in(folder: Path) -> list[Path]:
     if tables and (others := [one.name for one in inside if one not in named]):
         note(f"{folder}: only the tables in it are read, not {listed(others)}")
     return tables
+
+
+def _archived(path: Path) -> list[Path]:
+    """The tables in an archive that has no parallel files."""
+    if path.suffix.lower() != ".zip" or not path.is_file() or _is_parallel(path):
+        return []
+    inside = with_archived([path], _IN_ARCHIVES)
+    if len(inside) > 1 and path in inside:
+        note(f"{path}: workbooks and Parquet files in it are not read; unpack it")
+    return [one for one in inside if one != path]
 
 
 def _why_no_table(file: Path) -> str:
@@ -151,8 +162,9 @@ def _is_about_others(file: Path) -> bool:
     if file.suffix.lower() != ".json":
         return re.match("readme|licen[cs]e|copying|notice|citation|about|info", file.name, re.IGNORECASE) is not None
     try:
-        return file.stat().st_size <= _LONGEST_NOTE and isinstance(json.loads(file.read_bytes()), dict)
-    except (OSError, ValueError):
+        content = read_head(file, _LONGEST_NOTE + 1)
+        return len(content) <= _LONGEST_NOTE and isinstance(json.loads(content), dict)
+    except (TmtError, ValueError, RecursionError):
         return False
 
 
