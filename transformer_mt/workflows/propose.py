@@ -104,10 +104,11 @@ def propose_config(
     if count.different < FEWEST:
         remedy = "A translator learns from thousands of pairs. Check that this is the file you meant."
         raise TmtError(f"only {count.different} different pairs were found", place=given[0], remedy=remedy)
-    are_divided = not any(VALIDATION in entry for entry in found.entries)
-    for entry, one in zip(found.entries, found.counts, strict=True):
-        if VALIDATION not in entry:
-            part = round(held_out(count.different) * one.different / count.different) or int(one.different > 2)
+    are_divided = not any(VALIDATION in one.entry for one in found.corpora)
+    for one in found.corpora:
+        if VALIDATION not in (entry := one.entry):
+            own = one.count.different
+            part = round(held_out(count.different) * own / count.different) or int(own > 2)
             entry["split"] = {VALIDATION: part * are_divided} | ({} if TEST in entry else {TEST: part * are_divided})
     _note_tokenized(count.some)
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
@@ -227,7 +228,7 @@ class _Choice:
 
     def _held_out(self, split: str) -> int:
         """Pairs that are divided from those for training."""
-        return sum(entry["split"].get(split, 0) for entry in self.found.entries if "split" in entry)
+        return sum(one.entry["split"].get(split, 0) for one in self.found.corpora if "split" in one.entry)
 
     def _has_entities(self) -> bool:
         return any(has_entities(text) for pair in self.count.some for text in (pair.source, pair.target))
@@ -244,7 +245,7 @@ class _Choice:
         are_lower = [all(self._are_lower())] * 2 if shared else self._are_lower()
         sides = [one | ({"case": "lower"} if is_lower else {}) for is_lower in are_lower]
         source, target = self.found.languages
-        corpora = self.found.entries
+        corpora = [one.entry for one in self.found.corpora]
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
         if self.machine.device.type == "cuda":
             batch["packing"] = True
@@ -322,9 +323,9 @@ class _Choice:
 
     def _reasons(self) -> dict[str, str]:
         """Why the files are read as they are; those of an entry in a list stand beside it."""
-        if len(self.found.reasons) > 1:
-            return {f"data.corpus.{n}": "; ".join(reasons.values()) for n, reasons in enumerate(self.found.reasons)}
-        (reasons,) = self.found.reasons
+        if len(self.found.corpora) > 1:
+            return {f"data.corpus.{n}": "; ".join(one.reasons.values()) for n, one in enumerate(self.found.corpora)}
+        reasons = self.found.corpora[0].reasons
         exchanged, header = reasons.get("exchanged", ""), reasons.get("header", "")
         return {
             "data.corpus.kind": reasons.get("delimiter", ""),
@@ -355,16 +356,17 @@ class _Choice:
 
     def _files(self) -> list[str]:
         """The files of all entries, as a user names them."""
-        return [file for files in self.found.files for file in files]
+        return [file for one in self.found.corpora for file in one.files]
 
     def _summary(self) -> tuple[tuple[str, str], ...]:
         source, target = self.found.languages
         first, data = self.count.some[0], list[tuple[str, str]]()
-        for entry, files, reasons in zip(self.found.entries, self.found.files, self.found.reasons, strict=True):
+        for one in self.found.corpora:
+            entry, reasons = one.entry, one.reasons
             form = [str(entry[key]) for key in ("kind", "encoding", "sheet") if key in entry]
             if "source_column" in entry:
                 form.append(f"columns {entry['source_column']} and {entry['target_column']}")
-            data.append(("data", f"{', '.join(files)}: {', '.join(form)}"))
+            data.append(("data", f"{', '.join(one.files)}: {', '.join(form)}"))
             said = (reasons.get(key) for key in ("exchanged", "sheet", "header", "columns"))
             data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
             data += [("splits", reasons["splits"])] if "splits" in reasons else []

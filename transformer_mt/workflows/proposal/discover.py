@@ -51,21 +51,29 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Found:
-    """entries: of data.corpus, with files as they were given, a count of the pairs that are not known to be for
-    validation or test, and reasons, by key, for each; languages: source and target."""
+class FoundCorpus:
+    """entry: of data.corpus; files: as a user names them; reasons: what was found, in words, by the key that it decides;
+    count: pairs that are not known to be for validation or test."""
 
-    entries: list[dict[str, Any]]
-    files: list[list[str]]
-    counts: list[Count]
+    entry: dict[str, Any]
+    files: list[str]
+    reasons: dict[str, str]
+    count: Count
+
+
+@dataclass(frozen=True)
+class Found:
+    """languages: source and target"""
+
+    corpora: list[FoundCorpus]
     languages: tuple[str, str]
-    reasons: list[dict[str, str]]
 
     @property
     def total(self) -> Count:
-        pairs, different = sum(one.pairs for one in self.counts), sum(one.different for one in self.counts)
-        some = [pair for one in self.counts for pair in one.some]
-        return Count(pairs, different, any(one.about for one in self.counts), some[:MOST_KEPT])
+        counts = [one.count for one in self.corpora]
+        pairs, different = sum(one.pairs for one in counts), sum(one.different for one in counts)
+        some = [pair for one in counts for pair in one.some]
+        return Count(pairs, different, any(one.about for one in counts), some[:MOST_KEPT])
 
 
 def discover(paths: Sequence[Path], source: str | None, target: str | None) -> Found:
@@ -92,13 +100,14 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
             same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
     assert source
     assert target
-    split, said = with_splits(entries, [_corpus_of(entry, source, target) for entry in entries])
-    kept = [number for number, entry in enumerate(split) if entry is not None]
-    reasons = [reasons[number] | ({"splits": said[number]} if said[number] else {}) for number in kept]
-    files, entries = [_files_of(entries[number]) for number in kept], [entry for entry in split if entry is not None]
-    seen: set[int] = set()
-    counts = [_count(training_part(entry), source, target, seen) for entry in entries]
-    return Found(entries, files, counts, (source, target), reasons)
+    splits = with_splits(entries, [_corpus_of(entry, source, target) for entry in entries])
+    corpora, seen = list[FoundCorpus](), set[int]()
+    for given, why, (divided, said) in zip(entries, reasons, splits, strict=True):
+        if divided is not None:
+            count = _count(training_part(divided), source, target, seen)
+            why = why | ({"splits": said} if said else {})
+            corpora.append(FoundCorpus(divided, _files_of(given), why, count))
+    return Found(corpora, (source, target))
 
 
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:

@@ -34,8 +34,8 @@ _MANY, _MOST = 20, 1_000  # training files, of which more get a pattern if they 
 
 def with_splits(
     entries: Sequence[dict[str, Any]], corpora: Sequence[Corpus]
-) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """The entries with the splits that the names of all their files tell, and in words what these are.
+) -> list[tuple[dict[str, Any] | None, str]]:
+    """Each entry with the splits that the names of all files tell, and in words what these are.
 
     None instead of an entry that has only validation or test sets, beside others; a note names them.
     """
@@ -44,10 +44,9 @@ def with_splits(
     if not roles:
         if mixed := mixed_of([files for some in listed for files in some]):
             note(f"{mixed[0]}: a {mixed[1]} set by its name; mixed with all other files, and divided")
-        return list(entries), [""] * len(entries)
+        return [(entry, "") for entry in entries]
     names = set[str]()
-    found = [_with_splits(entry, one, roles, names) for entry, one in zip(entries, corpora, strict=True)]
-    return [entry for entry, _ in found], [said for _, said in found]
+    return [_with_splits(entry, one, roles, names) for entry, one in zip(entries, corpora, strict=True)]
 
 
 def note_split_column(contents: Contents, file: Path) -> None:
