@@ -52,8 +52,8 @@ class Count:
 
 @dataclass(frozen=True)
 class FoundCorpus:
-    """entry: of data.corpus; files: as a user names them; reasons: what was found, in words, by the key that it decides;
-    count: pairs that are not known to be for validation or test."""
+    """entry: of data.corpus; files: as a user names them; reasons: in words, by the key that they decide; count: pairs
+    that are not known to be for validation or test."""
 
     entry: dict[str, Any]
     files: list[str]
