@@ -208,6 +208,36 @@ def test_json_and_csv_in_archives_are_read_in_place(tmp_path: Path) -> None:
     assert corpus.skipped() == []
 
 
+def test_folders_inside_an_archive_are_named_as_others(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, (ko, en) in zip(("1.Training/a", "2.Validation/b"), PAIRS, strict=True):
+            archive.writestr(f"{name}.json", json.dumps([{"ko": ko, "en": en}]))
+    folders = {"train": f"{tmp_path}/a.zip/1.Training", "validation": f"{tmp_path}/a.zip/2.Validation"}
+    corpus = AihubCorpus(AihubCorpus.Options.model_validate({"kind": "aihub", **folders}), "ko", "en")
+    assert [[(one.source, one.target) for one in corpus.read(split)] for split in corpus.splits()] == [
+        PAIRS[:1],
+        PAIRS[1:],
+    ]
+    assert _sides(_corpus(tmp_path / "a.zip")) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("keys", "read"),
+    [(("번역문", "최종번역문"), "최종번역문"), (("영어 번역문", "영어 검수"), "영어 검수"), (("mt", "en"), "en")],
+)
+def test_the_translation_after_its_review_is_read(tmp_path: Path, keys: tuple[str, str], read: str) -> None:
+    file = _json(tmp_path / "a.json", [{"한국어": "하나", **{key: key for key in keys}}])
+    assert _sides(_corpus(file)) == [("하나", read)]
+
+
+def test_an_item_that_is_no_object_and_a_value_that_is_no_text_are_named(tmp_path: Path) -> None:
+    error = _error(_json(tmp_path / "a.json", [{"ko": "하나", "en": "one"}, ["둘", "two"]]))
+    assert (error.message, error.place) == ("this item of the list is no object", f"{tmp_path}/a.json:2")
+    for value, kind in (([1], "a list"), ({}, "an object"), (True, "true or false")):
+        error = _error(_json(tmp_path / "a.json", [{"ko": "하나", "en": value}]))
+        assert error.message == f"'en' contains {kind}, not a sentence"
+
+
 def test_files_of_a_folder_that_are_not_read_are_reported(tmp_path: Path) -> None:
     _workbook(tmp_path / "1.xlsx", [HEADER, *ROWS])
     for name in ("2.zip", "3.tsv", "terms.pdf"):

@@ -90,7 +90,8 @@ def test_every_beginning_of_a_file_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         ('{"data": [{"de": "a"}],\n}', 2, "Expecting property name"),
         ('{"data": [{"de": "a"}]}\n{"data": [{"de": "a"}]}', 2, "Extra data at character 1"),
         ('[{"de": "a"}]]', 1, "Extra data at character 14"),
-        ('[{"de": "a\tb"}]', 1, "Invalid control character at"),
+        ('[{"de": "a\tb"}]', 1, "Invalid control character at character 11"),
+        ('[{"de": "a]', 1, "Unterminated string at character 9"),
         ("[" + "[" * 100_000, 1, "nested too deeply"),
         ('[{"de": ' + "1" * 5_000 + "}]", 1, "a number with thousands of digits"),
         ("{'data': []}", 1, "Expecting property name"),
@@ -126,6 +127,21 @@ def test_two_lists_are_an_error_and_a_key_chooses_one() -> None:
     assert "under the key dev" in _error(text, key="dev").remedy
 
 
+def test_a_key_that_occurs_twice_and_the_hint_for_several_lists() -> None:
+    items = json.dumps(ITEMS)
+    error = _error(f'{{"data": {items}, "data": {items}}}', key="data")
+    assert (error.message, "of its own" in error.remedy) == ("this JSON file has the key 'data' twice", True)
+    assert "list_key: data" in _error(json.dumps({"people": [{"name": "A"}], "data": ITEMS})).remedy
+
+
+def test_a_value_that_is_too_long_is_not_called_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_files, "LONGEST", 1_000)
+    monkeypatch.setattr(lines, "_PIECE", 500)
+    error = _error(json.dumps({"n": 1, "data": {"list": ITEMS * 100}}))
+    assert error.message == "a value has more than 1,000 characters"
+    assert "jq" in error.remedy
+
+
 def test_bytes_in_another_encoding_are_named_with_their_line() -> None:
     Path("a.json").write_bytes(b'[{"de": "ein"},\n {"de": "sch\xf6n"}]')
     with pytest.raises(TmtError) as caught:
@@ -144,7 +160,7 @@ def test_a_long_list_needs_little_memory_and_an_endless_value_is_an_error(monkey
     tracemalloc.stop()
     assert peak < 1 << 20
     monkeypatch.setattr(json_files, "LONGEST", 1 << 17)
-    assert "a value of more than" in _error('[{"de": "' + "a" * (1 << 20)).message
+    assert "a value has more than" in _error('[{"de": "' + "a" * (1 << 20)).message
 
 
 def test_pairs_have_the_number_of_their_object_as_place() -> None:

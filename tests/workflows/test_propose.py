@@ -505,7 +505,7 @@ def test_names_that_may_mean_something_else_are_told(
 ) -> None:
     _parallel("d", **sizes)
     assert propose_config("d").config.data.corpus[0].files == ("d",)
-    assert f"d/{file}.de: a validation set by its name; mixed with all other files" in capsys.readouterr().err
+    assert f"d/{file}.de: a validation set by its name, but all pairs are divided by chance" in capsys.readouterr().err
 
 
 def test_splits_are_told_by_the_names_of_all_that_is_given(capsys: pytest.CaptureFixture[str]) -> None:
@@ -644,7 +644,7 @@ def test_a_large_validation_set_without_a_test_set_is_the_test_set(monkeypatch: 
     (corpus,) = proposal.config.data.corpus
     assert ([dict(one) for one in corpus.files], dict(corpus.test["dev"])) == ([files["train"]], files["dev"])
     assert corpus.split.validation == held_out(200)
-    said = "training train, of which validation pairs are drawn: the set of that name is large and the only one"
+    said = "training train, of which validation pairs are drawn, because the sets of that name are large"
     assert ("splits", f"by the names of the files: {said}; test dev (40 pairs)") in proposal.summary
     monkeypatch.setattr(proposal_splits, "_LARGE", 40)
     assert _corpus(propose_config("d"))["validation"] == files["dev"]
@@ -672,6 +672,186 @@ def test_a_name_with_a_control_character_is_an_error() -> None:
         for given in (name, "data"):
             assert "control character" in _error(given).message
         Path(name).unlink()
+
+
+def _objects(name: str, rows: Sequence[dict[str, Any]], key: str | None = "data") -> str:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(json.dumps({key: rows} if key else rows, ensure_ascii=False), encoding="utf-8")
+    return name
+
+
+KO_EN = [{"ko": ko, "en": en} for ko, en in PAIRS["ko", "en"]]
+
+
+@pytest.mark.parametrize(
+    ("training", "validation"),
+    [
+        ("1.Training/학습용데이터/a", "2.Validation/학습용데이터/b"),
+        ("1.Training/시험/a", "2.Validation/라벨링데이터/학습/b"),
+        ("TL1", "VL1"),
+        ("학습데이터/a", "검증데이터/학습용/b"),
+    ],
+)
+def test_korean_words_tell_a_split_only_if_no_other_word_does(training: str, validation: str) -> None:
+    """Every corpus of AI Hub is `AI 학습용 데이터`, also its validation set, and 시험 may be a topic."""
+    _objects(f"d/{training}.json", KO_EN[:200])
+    _objects(f"d/{validation}.json", KO_EN[200:])
+    corpus = _corpus(propose_config("d"))
+    assert (corpus["train"], corpus["validation"]) == ((f"d/{training}.json",), f"d/{validation}.json")
+
+
+@pytest.mark.parametrize("names", [["2.Validation/valid_set"], ["2.Validation/a", "2.Validation/b"]])
+def test_a_validation_set_alone_is_told(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in names:
+        _objects(f"d/{name}.json", KO_EN)
+    propose_config("d")
+    assert f"d/{names[0]}.json: a validation set by its name, but all pairs are divided" in capsys.readouterr().err
+
+
+def test_large_validation_sets_of_several_corpora_are_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other pairs are drawn for a test then."""
+    _objects("d/1.Training/a.json", KO_EN[:150])
+    _objects("d/2.Validation/x/v.json", KO_EN[150:190])
+    _objects("d/2.Validation/y/w.json", KO_EN[190:210])
+    Path(_table("b.tsv", [("a", *pair) for pair in PAIRS["ko", "en"][210:]])).rename("d/1.Training/b.tsv")
+    monkeypatch.setattr(proposal_splits, "_LARGE", 59)
+    one, other = propose_config("d").config.data.corpus
+    assert (list(one.test), one.split.validation > 0) == (["2.Validation-x", "2.Validation-y"], True)
+    assert (other.test, other.split.test, other.split.validation > 0) == (None, 0, True)
+    monkeypatch.setattr(proposal_splits, "_LARGE", 60)
+    one, other = propose_config("d").config.data.corpus
+    assert (one.validation, list(one.test)) == ("d/2.Validation/x/v.json", ["2.Validation-y"])
+
+
+def test_tables_below_folders_are_read_beside_notes_and_samples(capsys: pytest.CaptureFixture[str]) -> None:
+    _objects("d/1.Training/a.json", KO_EN[:200])
+    _objects("d/2.Validation/b.json", KO_EN[200:])
+    wanted = ("d/1.Training/a.json",), "d/2.Validation/b.json"
+    for name, content in (
+        ("README.txt", "Hello.\n"),
+        ("다운로드.txt", "어디에서\n"),
+        ("meta.json", '{"a": "b", "c": "d"}'),
+    ):
+        Path("d", name).write_text(content, encoding="utf-8")
+        corpus = _corpus(propose_config("d"))
+        assert (corpus["train"], corpus["validation"]) == wanted
+        assert f"d/{name}: not read" in capsys.readouterr().err
+    _objects("d/sample.json", KO_EN[:30])
+    assert _corpus(propose_config("d"))["train"] == ("d/1.Training/a.json", "d/sample.json")
+
+
+def test_splits_of_several_forms_are_one_corpus_of_ai_hub() -> None:
+    _objects("d/1.Training/a.json", KO_EN[:200])
+    Path("d/2.Validation").mkdir()
+    Path("d/2.Validation/b.csv").write_text(
+        "\n".join(
+            ["번호,원문,번역문", *(f'{n},"{one["ko"]}","{one["en"]}"' for n, one in enumerate(KO_EN[200:]))]
+        ).replace("é", "e"),
+        encoding="cp949",
+    )
+    proposal = propose_config("d")
+    assert _corpus(proposal) == {
+        "kind": "aihub",
+        "train": ("d/1.Training/a.json",),
+        "validation": "d/2.Validation/b.csv",
+    }
+    assert ("", "files of several forms; their headers name the columns") in proposal.summary
+    assert proposal.pairs == 200
+
+
+def test_thousands_of_small_files_in_folders_are_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposal_splits, "_MOST", 10)
+    monkeypatch.setattr(proposal_splits, "_MANY", 10)
+    for n in range(50):
+        _objects(f"d/1.Training/{n % 7}/{n}.json", KO_EN[5 * n : 5 * n + 5])
+    _objects("d/2.Validation/b.json", KO_EN[250:])
+    proposal = propose_config("d")
+    assert _corpus(proposal)["train"] == ("d/1.Training/**/*.json",)
+    assert proposal.pairs == 250
+    assert "... and 43 more" in proposal.text
+    assert max(len(text) for _, text in proposal.summary) < 400
+
+
+def test_of_several_lists_the_largest_with_pairs_is_read() -> None:
+    people = [{"name": "A", "mail": "a@b.example"}]
+    Path("a.json").write_text(json.dumps({"contributors": people, "data": KO_EN, "tags": ["x"]}), encoding="utf-8")
+    proposal = propose_config("a.json")
+    assert _corpus(proposal) == {"kind": "json", "list_key": "data", "source_column": "ko", "target_column": "en"}
+    assert ("", "lists that are not read: contributors") in proposal.summary
+    assert proposal.pairs == 300
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        ({"info": {"v": 1}, "data": {"list": KO_EN}}, "none"),
+        ({"paragraph": [{"id": "1", "sentences": KO_EN}]}, "id"),
+        (KO_EN[0]["ko"], "none"),
+    ],
+)
+def test_lists_inside_objects_are_not_read_and_told(content: Any, seen: str) -> None:
+    for indent in (None, 1):
+        Path("a.json").write_text(json.dumps([content] if isinstance(content, str) else content, indent=indent))
+        error = _error("a.json")
+        assert error.message == "this JSON file has no list of objects with two texts"
+        assert f"Texts of an object: {seen}. Lists inside objects are not read" in error.remedy
+
+
+def test_a_machines_translation_is_never_read_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{**one, "mt": one["en"], "en": None if n < 200 else one["en"]} for n, one in enumerate(KO_EN)]
+    error = _error(_objects("a.json", rows), source="ko", target="en")
+    assert error.message == "the column en is empty in 200 of the first 300 rows, and mt would be read in its place"
+    propose_config(_objects("b.json", [{"ko": one["ko"], "mt": one["en"]} for one in KO_EN]), "ko", "en")
+    assert "b.json: the column mt is the translation of a machine, by its name" in capsys.readouterr().err
+    rows = [{"english text": one["en"], **one, "en": None if n < 200 else one["en"]} for n, one in enumerate(KO_EN)]
+    propose_config(_objects("c.json", rows), "ko", "en")
+    assert "empty in 200 of the first 300 rows, and english text is read in its place" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        (("ko_original", "mt", "en"), ("ko_original", "en")),
+        (("ko_original", "kor", "eng"), ("kor", "eng")),
+        (("t.ko_original", "t.ko", "t.mt", "t.en"), ("t.ko", "t.en")),
+    ],
+)
+def test_of_the_columns_in_a_language_the_one_that_is_named_as_it(names: list[str], columns: tuple[str, str]) -> None:
+    rows = []
+    for one in KO_EN:
+        row: dict[str, Any] = {}
+        for name in names:
+            inside = row.setdefault("t", {}) if "." in name else row
+            inside[name.rpartition(".")[2]] = one["ko"] if "ko" in name else one["en"]
+        rows.append(row)
+    corpus = _corpus(propose_config(_objects("a.json", rows)))
+    assert (corpus["source_column"], corpus["target_column"]) == columns
+
+
+def test_a_split_column_is_told_only_if_rows_are_divided(capsys: pytest.CaptureFixture[str]) -> None:
+    for split, some in (("train", KO_EN[:200]), ("validation", KO_EN[200:])):
+        _objects(f"d/{split}.json", [{**one, "split": split} for one in some])
+    propose_config("d")
+    propose_config(_objects("a.json", [{**one, "domain": "test"} for one in KO_EN]))
+    assert "tells splits" not in capsys.readouterr().err
+    propose_config(_objects("b.json", [{**one, "split": "train"} for one in KO_EN]))
+    assert "b.json: the column split tells splits" in capsys.readouterr().err
+
+
+def test_what_is_skipped_in_a_validation_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _objects("d/train.json", KO_EN[:200])
+    _objects("d/valid.json", [*KO_EN[200:], {"ko": "하나", "en": ""}])
+    proposal = propose_config("d")
+    assert "validation valid (100 pairs)" in dict(proposal.summary)["splits"]
+    assert "d/valid.json: 1 pair with an empty side left out" in capsys.readouterr().err
+
+
+def test_an_archive_of_both_splits_is_read_as_one_is_unpacked() -> None:
+    with zipfile.ZipFile("a.zip", "w") as archive:
+        for name, some in (("1.Training/x/a.json", KO_EN[:200]), ("2.Validation/x/b.json", KO_EN[200:])):
+            archive.writestr(name, json.dumps({"data": some}))
+    corpus = _corpus(propose_config("a.zip"))
+    assert (corpus["train"], corpus["validation"]) == (("a.zip/1.Training/x/a.json",), "a.zip/2.Validation/x/b.json")
 
 
 def test_folders_far_apart_say_nothing() -> None:
@@ -741,7 +921,7 @@ def test_a_config_that_mixes_files_named_as_splits_is_told(capsys: pytest.Captur
     said = list[str]()
     prepare(Config.model_validate(config), say=said.append)
     (text,) = said
-    assert text.startswith("d/dev.de: a validation set by its name, but `files` are mixed and divided")
+    assert text.startswith("d/dev.de: a validation set by its name, but `files` are divided by chance")
 
 
 def test_text_that_is_tokenized_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -825,7 +1005,7 @@ def test_other_languages_and_their_old_encodings(languages: tuple[str, str], enc
 
 @pytest.mark.parametrize("kind", ["table", "parallel files"])
 def test_a_compressed_file_whose_end_is_missing_is_named(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)  # more lines than are read
+    monkeypatch.setattr("transformer_mt.workflows.proposal.counting.MOST_READ", 100)  # more lines than are read
     rows = [f"{number} {one}\t{other}" for number in range(20) for one, other in PAIRS["de", "en"]]
     sides = zip(*(row.split("\t") for row in rows), strict=True)
     texts = {"a.tsv": rows} if kind == "table" else dict(zip(("c.de", "c.en"), sides, strict=True))
@@ -1114,7 +1294,7 @@ def test_empty_sides_are_not_pairs_and_repeated_sentences_are(capsys: pytest.Cap
 
 
 def test_a_tmx_in_one_line_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
+    monkeypatch.setattr("transformer_mt.workflows.proposal.counting.MOST_READ", 100)
     variant = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'.format
     units = "".join(f"<tu>{variant('de', de)}{variant('en', en)}</tu>" for de, en in PAIRS["de", "en"])
     Path("a.tmx").write_text(f"<tmx><body>{units}</body></tmx>", encoding="utf-8")
@@ -1125,7 +1305,7 @@ def test_what_was_skipped_in_a_large_file_is_noted_and_not_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Though only its beginning is read."""
-    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
+    monkeypatch.setattr("transformer_mt.workflows.proposal.counting.MOST_READ", 100)
     rows = [(*pair, "") if n % 30 else (*pair, "one", "too many") for n, pair in enumerate(PAIRS["de", "en"], 1)]
     propose_config(_table("a.tsv", rows))
     noted = "a.tsv:30: 3 rows skipped, this is the first, looking at the first 100 pairs; `tmt prepare` reads all"
@@ -1147,7 +1327,7 @@ def test_what_was_skipped_in_a_large_file_is_noted_and_not_counted(
 
 
 def test_a_large_file_is_estimated_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
+    monkeypatch.setattr("transformer_mt.workflows.proposal.counting.MOST_READ", 100)
     proposal = propose_config(_table("a.tsv", [(f"{n} {de}", en) for n in range(9) for de, en in PAIRS["de", "en"]]))
     assert proposal.about
     assert proposal.pairs == pytest.approx(2_700, rel=0.01)

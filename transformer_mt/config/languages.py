@@ -50,10 +50,10 @@ COLUMN_NAMES = frozenset({*CODES, *CODES.values(), *_THREE_LETTERS, *_COLUMNS.sp
 
 
 def code_of(text: str) -> str | None:
-    """The code of a language by its name, or by a mistaken code or locale: `German`, `jp`, `ko-KR`, `EN`."""
+    """The code of a language by its name, or by a longer or mistaken code or locale: `German`, `kor`, `jp`, `ko-KR`."""
     word = unicodedata.normalize("NFC", text).strip().casefold()
     base = word.replace("_", "-").partition("-")[0]
-    known = {**CODES, **MISTAKEN}
+    known = {**_THREE_LETTERS, **CODES, **MISTAKEN}
     return known.get(word) or known.get(base) or (base if base in CODES.values() else None)
 
 

@@ -7,6 +7,7 @@ One side is Korean. AI Hub does not allow redistribution, so nothing is download
 
 from __future__ import annotations
 
+import codecs
 import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,21 +22,22 @@ from transformer_mt.config.section import FileName, OneOrMany
 from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
 from transformer_mt.corpora.json_files import objects_in
 from transformer_mt.corpora.quoting import csv_rows
-from transformer_mt.corpora.tables import Skip, TableOptions, listed, of_one_width
+from transformer_mt.corpora.tables import Skip, TableOptions, cell_text, listed, of_one_width
 from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, titles, workbook_pairs
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.folder import files_below
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_text
-from transformer_mt.files.opening import with_archived
+from transformer_mt.files.opening import archive_of, read_head, with_archived
 
 SUFFIXES = (".xlsx", ".json", ".csv")
+_HEAD = 1 << 17  # bytes, which tell the encoding unless they are all ASCII
 _IN_ARCHIVES = (".json", ".csv")
 _PACKED = (".zip", ".7z", ".rar", ".tar", ".tgz", ".gz", ".alz", ".egg")
 _OTHERS = (*_PACKED, ".xls", ".tsv", ".jsonl")  # that may contain pairs
-_TRANSLATION = ("번역문", "최종번역문")
+_TRANSLATION = ("최종번역문", "번역문")  # the final one, and one that may be before its review
 _NAMES = {  # that the column of a language can have, most likely name first
     "ko": ("원문", "ko", "한국어", "한국어 원문", "국문", "korean", "kor"),
-    "en": (*_TRANSLATION, "en", "영어", "영어 번역문", "영어 검수", "영문", "english", "eng"),
+    "en": (*_TRANSLATION, "en", "영어 검수", "영어", "영어 번역문", "영문", "english", "eng"),
     "ja": (*_TRANSLATION, "ja", "jp", "일본어", "일본어 번역문", "japanese"),
     "zh": (*_TRANSLATION, "zh", "cn", "중국어", "중국어 번역문", "chinese"),
 }
@@ -72,20 +74,23 @@ class AihubCorpus(FilesCorpus):
     def entries_of(self, part: str) -> Iterator[tuple[Path, ...]]:
         """Each given file, or those in a folder, by name. Raises TmtError if there is none that can be read."""
         folder = path_of(part)
-        if folder.is_dir():
-            yield from ((file,) for file in self._files_in(folder))
+        archive = folder if folder.suffix.lower() == ".zip" and folder.is_file() else archive_of(folder)
+        if folder.is_dir() or (archive is not None and folder.suffix.lower() not in SUFFIXES):
+            yield from ((file,) for file in self._files_in(folder, archive))
             return
         for (file,) in super().entries_of(part):
             check_exists(file)
             if file.suffix.lower() not in SUFFIXES:
-                remedy = "Save an .xls workbook as .xlsx; unpack a .zip; for other formats use kind: tsv or text."
+                remedy = "Save an .xls workbook as .xlsx; other files can be read with kind: json, csv, tsv or text."
                 raise TmtError(
                     f"not a file from AI Hub: it must end in {', '.join(SUFFIXES)}", place=file, remedy=remedy
                 )
             yield (file,)
 
-    def _files_in(self, folder: Path) -> list[Path]:
-        inside = with_archived(files_below(folder), _IN_ARCHIVES)
+    def _files_in(self, folder: Path, archive: Path | None) -> list[Path]:
+        """archive: the one that the folder is inside, or that it is"""
+        inside = with_archived(files_below(folder) if archive is None else [archive], _IN_ARCHIVES)
+        inside = [file for file in inside if file.is_relative_to(folder) or file == archive]
         inside = [file for file in inside if not file.name.startswith("~$")]  # those of an open Excel
         if not (found := [file for file in inside if file.suffix.lower() in SUFFIXES]):
             packed = any(file.suffix.lower() in _PACKED for file in inside)
@@ -138,9 +143,13 @@ def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
 
 def _encoding(file: Path) -> str:
     """UTF-8 or CP949, in which Korean Excel saves a CSV."""
+    head = read_head(file, _HEAD)
     for encoding in ("utf-8", "cp949"):
-        with suppress(TmtError):  # an error with another cause is raised again by the caller
-            deque(read_text(file, encoding), maxlen=0)
+        with suppress(TmtError, UnicodeDecodeError):  # an error with another cause is raised again by the caller
+            if head.isascii():
+                deque(read_text(file, encoding), maxlen=0)
+            else:
+                codecs.getincrementaldecoder(encoding)().decode(head)
             return encoding
     return "utf-8"
 
@@ -148,11 +157,16 @@ def _encoding(file: Path) -> str:
 def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
     """The objects of a list, at the top level or under the key `data`; places count them from 1."""
     for number, item in enumerate(objects_in(file, _encoding(file), "data", in_corpus=False), start=1):
-        keys = list(item) if isinstance(item, dict) else []
+        place = at(file, number)
+        if not isinstance(item, dict):
+            remedy = 'Each pair is an object, such as  {"ko": "...", "en": "..."}'
+            raise TmtError("this item of the list is no object", place=place, remedy=remedy)
+        keys = list(item)
         header = _find_header([(number, keys)], names)
         if header is None:
-            raise _no_columns(at(file, number), names, keys)
-        yield pair_of(list(item.values()), header, at(file, number))
+            raise _no_columns(place, names, keys)
+        source, target = (cell_text(item[keys[n]], keys[n], place) for n in (header.source, header.target))
+        yield Pair(source, target, place)
 
 
 def _find_header(rows: Iterable[tuple[int, Sequence[Any]]], names: Names) -> Header | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,29 +76,32 @@ def objects_in(file: Path, encoding: str = "utf-8", key: str | None = None, in_c
     key: that of the list, if the file is an object; None: its only list that begins with an object
     Raises TmtError with the line of what is not JSON, and if there is no such list or, without a key, a second one.
     """
-    text = _Text(file, encoding, in_corpus)
-    first = text.next()
-    if first == "[":
-        yield from text.items()
-    elif first == "{":
-        found = list[str]()
-        for name in text.names():
-            if text.next() != "[":
-                text.value()
-            elif name == key if key is not None else text.begins_with_object():
-                found.append(name)
-                if len(found) > 1:
-                    raise _several_lists(file, found)
-                yield from text.items()
-            else:
-                for _ in text.items():
-                    pass
-        if not found:
-            raise _no_list(file, key)
-    else:
-        text.value()
+    found = list[str]()
+    for name, items, has_objects in lists_in(file, encoding, in_corpus):
+        if name in ("", key) or (key is None and has_objects):
+            found.append(name)
+            if len(found) > 1:
+                raise _several_lists(file, found)
+            yield from items
+    if not found:
         raise _no_list(file, key)
-    if text.next():
+
+
+def lists_in(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> Iterator[tuple[str, Iterator[Any], bool]]:
+    """Each list in a JSON file: its key ("" if the file is a list), what is in it, and whether an object comes first.
+
+    What the caller does not read is skipped. Lists inside other objects are not seen. Raises TmtError as `objects_in`.
+    """
+    text, has_lists = _Text(file, encoding, in_corpus), False
+    first = text.next()
+    for name in text.names() if first == "{" else [""]:
+        if text.next() == "[":
+            has_objects, items, has_lists = text.begins_with_object(), text.items(), True
+            yield name, items, has_objects
+            deque(items, maxlen=0)
+        else:
+            text.value()
+    if text.next() and has_lists:  # without a list, these may be JSON lines
         raise text.error("Extra data", text.at)
 
 
@@ -107,8 +111,12 @@ def _no_list(file: Path, key: str | None) -> TmtError:
     return TmtError("this JSON file has no list of pairs", place=file, remedy=remedy)
 
 
-def _several_lists(file: Path, found: list[str]) -> TmtError:
-    remedy = f"Name the one to read, such as  list_key: {found[0]}  with kind: json."
+def _several_lists(file: Path, found: Sequence[str]) -> TmtError:
+    if found[-1] in found[:-1]:
+        remedy = "Write each list to a file of its own."
+        return TmtError(f"this JSON file has the key '{found[-1]}' twice", place=file, remedy=remedy)
+    best = "data" if "data" in found else found[0]
+    remedy = f"Name the one to read, such as  list_key: {best}  with kind: json."
     return TmtError(f"this JSON file has several lists of objects: {listed(found)}", place=file, remedy=remedy)
 
 
@@ -148,7 +156,9 @@ class _Text:
             if problem and not problem.startswith("Unterminated") and place < len(self._text) - _CUT:
                 raise self.error(problem, place)
             if len(self._text) - self.at > LONGEST:
-                raise self.error(f"a value of more than {LONGEST:,} characters", self.at)
+                remedy = "A list of pairs must be at the top level or under one key:  jq '.KEY' OLD > NEW"
+                place_of_value = at(self._file, self._line_of(self.at)[0])
+                raise TmtError(f"a value has more than {LONGEST:,} characters", place=place_of_value, remedy=remedy)
             before = self.at
             if not self._read(len(self._text) - self.at):
                 if problem:
@@ -177,10 +187,10 @@ class _Text:
                 return self._text[begin : begin + 1] == "{"
 
     def error(self, problem: str, place: int) -> TmtError:
-        """The error for a place in the text that was read last."""
+        """The error for a place in the text that was read last. problem: as the library says it"""
         line, column = self._line_of(place)
         remedy = "Correct it, or download it again if its end is missing."
-        return invalid_json(f"{problem} at character {column + 1}", self._file, line, remedy)
+        return _invalid(problem, column + 1, self._file, line, remedy)
 
     def _parts(self, end: str) -> Iterator[None]:
         """For each part of the list or object that begins here; it ends with this character."""
@@ -224,19 +234,22 @@ def _after_space(text: str, begin: int) -> int:
 
 def parse_json(text: str, file: Path, line: int) -> Any:
     """The value of a line of JSON. Raises TmtError if it is none."""
+    column = 1
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        problem = f"{error.msg} at character {error.colno}"
+        problem, column = error.msg, error.colno
     except RecursionError:
         problem = TOO_DEEP
     except ValueError:
         problem = TOO_LONG_NUMBER
-    raise invalid_json(problem, file, line, "kind: jsonl needs one JSON object per line; kind: json reads a list.")
+    remedy = "kind: jsonl needs one JSON object per line; kind: json reads a list."
+    raise _invalid(problem, column, file, line, remedy)
 
 
-def invalid_json(problem: str, file: Path, line: int, remedy: str) -> TmtError:
-    return TmtError(f"invalid JSON: {problem}", place=at(file, line), remedy=remedy)
+def _invalid(problem: str, column: int, file: Path, line: int, remedy: str) -> TmtError:
+    said = problem.removesuffix(" at").removesuffix(" starting")  # the library would say a place here
+    return TmtError(f"invalid JSON: {said} at character {column}", place=at(file, line), remedy=remedy)
 
 
 def reach(record: Any, path: str, place: str) -> str:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.corpora.json_files import objects_in, parse_json
+from transformer_mt.corpora.json_files import lists_in, parse_json
 from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
 from transformer_mt.corpora.quoting import csv_rows, is_separator_line, parse_csv
 from transformer_mt.corpora.tables import cell_text, is_header, listed
@@ -266,23 +266,41 @@ def _json(file: Path, text: str, encoding: str, options: dict[str, Any], reasons
     """JSON lines, or a file with a list of objects."""
     if _is_json_lines([line for line in text.split("\n") if line.strip()][:2]):
         lines = islice((one for one in read_lines(file, encoding) if one[1].strip()), SAMPLE_ROWS)
-        kind, records = "jsonl", [parse_json(line, file, number) for number, line in lines]
-    else:
-        kind, records = "json", list(islice(objects_in(file, encoding), SAMPLE_ROWS))
-    if not (fields := _fields(records)):
-        remedy = 'A pair is an object with two texts, such as  {"de": "...", "en": "..."}'
-        raise TmtError("this JSON file has no list of objects with texts", place=file, remedy=remedy)
-    return Contents(kind, options, fields, {}, reasons)
+        return Contents("jsonl", options, _fields(parse_json(line, file, n) for n, line in lines), {}, reasons)
+    found: dict[str, tuple[int, dict[str | int, list[str]]]] = {}  # the objects of each list, and their fields
+    for name, items, has_objects in lists_in(file, encoding):
+        some = list(islice(items, SAMPLE_ROWS)) if has_objects else []
+        if not name:
+            found[name] = len(some), _fields(some)
+            break
+        if has_objects:
+            found[name] = len(some) + sum(1 for _ in items), _fields(some)
+    tables = {name: one for name, one in found.items() if len(one[1]) > 1}
+    if not tables:
+        seen = listed([str(field) for _, fields in found.values() for field in fields])
+        remedy = "Lists inside objects are not read:  jq -c '.KEY[].LIST[]' OLD > NEW.jsonl"
+        remedy = f"Texts of an object: {seen}. {remedy}"
+        raise TmtError("this JSON file has no list of objects with two texts", place=file, remedy=remedy)
+    best = max(tables, key=lambda name: tables[name][0])
+    if others := [name for name, (number, _) in found.items() if name != best and number]:
+        options, reasons = (
+            {**options, "list_key": best},
+            {**reasons, "list_key": f"lists that are not read: {listed(others)}"},
+        )
+    return Contents("json", options, tables[best][1], {}, reasons)
 
 
 def _is_json_lines(lines: Sequence[str]) -> bool:
-    """Whether the first of these lines is an object; one alone has no list of objects, as a file with one has."""
+    """Whether the first of these lines is an object with two texts; one alone has no list, as a file with one has."""
     try:
         first = json.loads(lines[0])
     except (ValueError, RecursionError):
         return False
-    is_alone, values = len(lines) == 1, first.values() if isinstance(first, dict) else [[{}]]
-    return not (is_alone and any(isinstance(one, list) and one and isinstance(one[0], dict) for one in values))
+    if not isinstance(first, dict) or len(_fields([first])) < 2:
+        return False
+    return len(lines) > 1 or not any(
+        isinstance(one, list) and one and isinstance(one[0], dict) for one in first.values()
+    )
 
 
 def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:

@@ -21,15 +21,20 @@ _ROLES = {  # a name with words of several is the first of them
     TEST: {
         *("test", "tests", "testing", "tst", "testset", "devtest", "blindtest", "newstest", "newsdiscusstest"),
         *("newssyscomb", "generaltest", "wmttest", "eval", "evaluation", "evalset", "heldout", "holdout"),
-        *("평가", "시험", "테스트"),
     },
     VALIDATION: {
         *("valid", "validation", "validate", "val", "validset", "valset", "tune", "tuning"),
-        *("dev", "devel", "development", "devset", "newsdev", "newsdiscussdev", "검증"),
+        *("dev", "devel", "development", "devset", "newsdev", "newsdiscussdev"),
     },
-    TRAIN: {"train", "training", "trainset", "학습", "훈련"},
+    TRAIN: {"train", "training", "trainset"},
+}
+_WEAKER = {  # they tell something only if no other word does: every corpus of AI Hub is `AI 학습용 데이터`
+    TEST: {"평가", "시험", "테스트"},
+    VALIDATION: {"검증", "VL", "VS"},  # AI Hub's names for labels and sources
+    TRAIN: {"학습", "훈련", "TL", "TS"},
 }
 _HELD_OUT = re.compile("held[-_ ]out")
+_AI_HUB = re.compile(r"(?:TL|TS|VL|VS)(?![^\W\d_])")  # at the beginning of a name
 _DATA = re.compile(r"(?<=[가-힣]{2})(?:용|데이터|세트|셋)+(?![가-힣])")  # `검증용데이터`: data for validation
 
 
@@ -42,25 +47,29 @@ def role_of(name: str) -> str | None:
     *folders, file = (_words(part) for part in PurePath(name).parts)
     alone = [words for words in reversed(folders) if len(words) == 1]
     found = next(filter(None, map(_role, (*alone, file, *reversed(folders)))), None)
+    if found is None:
+        weaker = [_role(words, _WEAKER) for words in (file, *reversed(folders))]
+        found = next((role for role in weaker if role not in (None, TRAIN)), TRAIN if TRAIN in weaker else None)
     return (_role(file) or found) if found == TRAIN and len(file) == 1 else found
 
 
-def is_column_of_splits(cells: Iterable[str]) -> bool:
-    """Whether each cell of a column is the word for a split, as `train`."""
+def is_column_of_splits(name: str, cells: Iterable[str]) -> bool:
+    """Whether each cell of a column is the word for a split, as `train`; if it is always the same one, by its name."""
     different = set(filter(None, map(str.strip, cells)))
-    return 0 < len(different) <= len(_ROLES) * 2 and all(
-        len(one.split()) == 1 and _role(_words(one)) for one in different
-    )
+    roles = {_role(_words(one)) if len(one.split()) == 1 else None for one in different}
+    return None not in roles and len(roles) > (0 if _words(name) & {"split", "splits", "set", "subset"} else 1)
 
 
-def _role(words: set[str]) -> str | None:
-    return next((role for role, known in _ROLES.items() if words & known), None)
+def _role(words: set[str], known: Mapping[str, set[str]] = _ROLES) -> str | None:
+    return next((role for role, some in known.items() if words & some), None)
 
 
 def _words(part: str) -> set[str]:
     """The words of a name, also of `DevData`."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", unicodedata.normalize("NFC", part)).lower()
-    return set(re.findall(r"[^\W\d_]+", _DATA.sub("", _HELD_OUT.sub("heldout", apart))))
+    part = unicodedata.normalize("NFC", part)
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower()
+    words = re.findall(r"[^\W\d_]+", _DATA.sub("", _HELD_OUT.sub("heldout", apart)))
+    return {*words, *_AI_HUB.findall(part[:2])} if _AI_HUB.match(part) else set(words)
 
 
 def names_of(entries: Sequence[Files], far_apart: int = 1) -> list[str]:
@@ -100,14 +109,18 @@ def roles_of(entries: Sequence[Files]) -> Mapping[Files, str]:
 
 
 def mixed_of(entries: Sequence[Files]) -> tuple[Path, str] | None:
-    """Of several files, the first that is a validation or test set by its name, and which of these it is.
+    """The first file that is a validation or test set by its name, and which of these it is.
 
-    If the files are far apart, the folder of each counts here: a message does no harm.
+    If the files are far apart, the folder of each counts here: a message does no harm. So does the folder of all of
+    them if it is named `Validation`; but `~/dev` and `tests` may have any files.
     """
-    if len(entries) < 2:
-        return None
-    told = zip(entries, map(role_of, names_of(entries, far_apart=2)), strict=True)
-    return next(((files[0], role) for files, role in told if role is not None and role != TRAIN), None)
+    told = list(zip(entries, map(role_of, names_of(entries, far_apart=2)), strict=True))
+    found = next(((files[0], role) for files, role in told if role is not None and role != TRAIN), None)
+    if found is None and entries and not any(role for _, role in told):
+        path = PurePath(str(entries[0][0]))
+        folders = (words for part in path.parts[:-1] if len(words := _words(part)) == 1)
+        found = next(((entries[0][0], VALIDATION) for words in folders if words & {"validation", "valid"}), None)
+    return found
 
 
 def _without_ending(name: str, has_language: bool) -> str:

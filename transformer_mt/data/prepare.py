@@ -128,7 +128,7 @@ def _tell_of_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[st
     mixed = mixed_of(list(dict.fromkeys(files for one in divided for files in one.entries(WHOLE))))
     if mixed is not None:
         say(
-            f"{mixed[0]}: a {mixed[1]} set by its name, but `files` are mixed and divided; give `train`, `validation`"
+            f"{mixed[0]}: a {mixed[1]} set by its name, but `files` are divided by chance; give `train`, `validation`"
             " and `test`, as `tmt init files --data` writes them"
         )
 

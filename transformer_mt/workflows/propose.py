@@ -38,7 +38,8 @@ from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
 from transformer_mt.workflows.data_report import outlier_remarks
 from transformer_mt.workflows.proposal.config_text import config_text
-from transformer_mt.workflows.proposal.discover import Count, Found, discover
+from transformer_mt.workflows.proposal.counting import Count
+from transformer_mt.workflows.proposal.discover import Found, discover
 from transformer_mt.workflows.proposal.sizes import (
     MOST_HELD_OUT,
     Sizes,
@@ -105,11 +106,12 @@ def propose_config(
         remedy = "A translator learns from thousands of pairs. Check that this is the file you meant."
         raise TmtError(f"only {count.different} different pairs were found", place=given[0], remedy=remedy)
     are_divided = not any(VALIDATION in one.entry for one in found.corpora)
+    are_tested = are_divided and not any(TEST in one.entry for one in found.corpora)
     for one in found.corpora:
         if VALIDATION not in (entry := one.entry):
             own = one.count.different
             part = round(held_out(count.different) * own / count.different) or int(own > 2)
-            entry["split"] = {VALIDATION: part * are_divided} | ({} if TEST in entry else {TEST: part * are_divided})
+            entry["split"] = {VALIDATION: part * are_divided} | ({} if TEST in entry else {TEST: part * are_tested})
     _note_tokenized(count.some)
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
 
@@ -147,6 +149,7 @@ def _name(path: Path) -> str:
     return next(name for name in names if not any((place / name).exists() for place in places))
 
 
+_SHOWN = 8  # files, in a list
 FEW_PAIRS = 10_000
 _OF_FEW = "translations of sentences like these; so few pairs teach no other text (docs/recipes.md, Few sentences)"
 _LONGEST_NAME = 60  # characters; a name may have 100, with what is added for teachers and trials
@@ -329,10 +332,11 @@ class _Choice:
         exchanged, header = reasons.get("exchanged", ""), reasons.get("header", "")
         return {
             "data.corpus.kind": reasons.get("delimiter", ""),
-            "data.corpus.files": "" if header else exchanged,
+            "data.corpus.files": "" if "source_column" in self.found.corpora[0].entry else exchanged,
             "data.corpus.train": "split as the names of the files tell" if "splits" in reasons else "",
             "data.corpus.encoding": reasons.get("encoding", ""),
             "data.corpus.sheet": reasons.get("sheet", ""),
+            "data.corpus.list_key": reasons.get("list_key", ""),
             "data.corpus.source_column": "; ".join(filter(None, (header, exchanged, reasons.get("columns")))),
         }
 
@@ -355,8 +359,9 @@ class _Choice:
         )
 
     def _files(self) -> list[str]:
-        """The files of all entries, as a user names them."""
-        return [file for one in self.found.corpora for file in one.files]
+        """The files of all entries, as a user names them; of many, the first."""
+        files = [file for one in self.found.corpora for file in one.files]
+        return [*files[:_SHOWN], f"... and {len(files) - _SHOWN:,} more"] if len(files) > _SHOWN + 1 else files
 
     def _summary(self) -> tuple[tuple[str, str], ...]:
         source, target = self.found.languages
@@ -366,8 +371,9 @@ class _Choice:
             form = [str(entry[key]) for key in ("kind", "encoding", "sheet") if key in entry]
             if "source_column" in entry:
                 form.append(f"columns {entry['source_column']} and {entry['target_column']}")
-            data.append(("data", f"{', '.join(one.files)}: {', '.join(form)}"))
-            said = (reasons.get(key) for key in ("exchanged", "sheet", "header", "columns"))
+            more = f" and {len(one.files) - _SHOWN:,} more" if len(one.files) > _SHOWN else ""
+            data.append(("data", f"{', '.join(one.files[:_SHOWN])}{more}: {', '.join(form)}"))
+            said = (reasons.get(key) for key in ("exchanged", "sheet", "list_key", "header", "columns"))
             data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
             data += [("splits", reasons["splits"])] if "splits" in reasons else []
         number = f"{'about ' if self.count.about else ''}{self.count.pairs:,}"

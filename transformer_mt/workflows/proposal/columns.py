@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +20,9 @@ from transformer_mt.text.language import is_known, is_number, language_of, same_
 from transformer_mt.text.script import SPACELESS_LETTER
 
 _NAMED = ("text", "tmx")  # kinds whose columns are languages
+_EMPTY = "empty in"
+_BY_HAND = "Or name two in a config:  tmt init files -o C   (source_column, target_column)"
+_BY_MACHINES = ("mt", "machine_translation", "기계번역", "기계번역문")  # names of columns
 _SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
@@ -63,13 +66,15 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         raise TmtError(problem, place=file, remedy=remedy)
     if len(chosen) > 2:
         chosen = _named_alone(contents, chosen) or chosen
+    for side in chosen:
+        _note_doubtful(contents, file, side, faults)
     if len(chosen) > 2:
         if contents.kind == "tmx":
             which = f"Languages seen: {seen}. Name two:  --source de --target en"
             raise TmtError(f"the units have {len(chosen)} languages", place=file, remedy=which)
         how = "Name two languages:  --source de --target en, or remove the other columns."
         if len(wanted) == 2 or len(languages) < 3:  # several columns are in one language
-            how = "Remove the others, or name two in a config:  tmt init files -o C   (source_column, target_column)"
+            how = f"Remove the others. {_BY_HAND}"
         remedy = f"Columns seen: {seen}. {how}"
         raise TmtError(f"{len(chosen)} columns are sentences", place=file, remedy=remedy)
     first, second = chosen
@@ -81,23 +86,38 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
 
 
 def _named_alone(contents: Contents, sides: Sequence[Side]) -> list[Side]:
-    """Two sides whose columns are named as their languages and nothing else; [] if others may be meant as well.
+    """One side of each of two languages: of several, the column that is named as the language and nothing else.
 
     In AI Hub's tables `ko_original` is Korean before its correction, and `mt` is the translation of a machine.
+    [] if there are other languages, or if it is not clear which column is meant.
     """
-    looks = {side: _looks_like(contents, side.column) or side.language for side in sides}
-    named = [
-        side
-        for side in sides
-        if _ONE_NAME.fullmatch(str(side.column))
-        and code_of(str(side.column))
-        and same_language(looks[side], side.language)
-    ]
-    known = {side.language for side in named}
-    are_clear = len(named) == len(known) == 2 and all(
-        any(same_language(looks[side], one) for one in known) for side in sides
-    )
-    return named if are_clear else []
+    found: dict[str, list[Side]] = {}
+    for side in sides:
+        looks = _looks_like(contents, side.column) or side.language
+        own = next((one for one in found if same_language(one, looks)), looks)
+        found.setdefault(own, []).append(Side(side.column, own))
+    chosen = [some if len(some) == 1 else [one for one in some if _is_named(one)] for some in found.values()]
+    return [one for (one,) in chosen] if [len(some) for some in chosen] == [1, 1] else []
+
+
+def _is_named(side: Side) -> bool:
+    """Whether a column is named as its language and nothing else: `ko`, `German`, `translation.de`."""
+    name = str(side.column).rpartition(".")[2]
+    return bool(_ONE_NAME.fullmatch(name)) and same_language(code_of(name) or "und", side.language)
+
+
+def _note_doubtful(contents: Contents, file: Path, side: Side, faults: Mapping[str | int, str]) -> None:
+    """Notes on a side that may be the wrong column. Raises TmtError if it is a machine's, in place of one with gaps."""
+    is_machines = str(side.column).rpartition(".")[2].casefold() in _BY_MACHINES and side.language != "mt"
+    gaps = (name for name, fault in faults.items() if fault.startswith(_EMPTY))
+    name = next((name for name in gaps if _is_named(Side(name, side.language))), None)
+    if name is not None and not _is_named(side):
+        problem = f"the column {name} is {faults[name]}, and {side.column} would be read in its place"
+        if is_machines:
+            raise TmtError(problem, place=file, remedy=f"Remove the rows without it. {_BY_HAND}")
+        note(f"{file}: {problem.replace('would be', 'is')}")
+    if is_machines:
+        note(f"{file}: the column {side.column} is the translation of a machine, by its name")
 
 
 def not_read(contents: Contents, sides: tuple[Side, Side]) -> dict[str, str]:
@@ -159,7 +179,7 @@ def _not_text(contents: Contents, name: str | int) -> str:
         return ""
     filled = [cell for cell in cells if cell.strip()]
     if not filled or len(filled) < len(cells) / 2:
-        return f"empty in {len(cells) - len(filled):,} of the first {len(cells):,} rows"
+        return f"{_EMPTY} {len(cells) - len(filled):,} of the first {len(cells):,} rows"
     if sum(is_number(cell) or bool(_LINK.search(cell)) for cell in filled) > 0.2 * len(filled):
         return "numbers, ids or links"
     spaced = sum(" " in cell.strip() or bool(SPACELESS_LETTER.search(cell)) for cell in filled)

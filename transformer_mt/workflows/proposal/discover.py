@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.choices import choice
 from transformer_mt.config.languages import code_of
 from transformer_mt.corpora.aihub import SUFFIXES
-from transformer_mt.corpora.base import Corpus, Pair
+from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus
 from transformer_mt.corpora.looking import Contents, common_encoding, contents_of
-from transformer_mt.corpora.parquet import open_parquet
+from transformer_mt.corpora.splits import role_of
 from transformer_mt.corpora.tables import listed
-from transformer_mt.errors import TmtError, number_of
+from transformer_mt.errors import TmtError
 from transformer_mt.files.folder import files_below
-from transformer_mt.files.opening import COMPRESSED, open_bytes, read_head, readable, with_archived
+from transformer_mt.files.opening import COMPRESSED, read_head, with_archived
 from transformer_mt.reporting.notes import note
-from transformer_mt.text.batches import one_line
 from transformer_mt.workflows.proposal.columns import (
     Side,
     is_table,
@@ -29,25 +28,20 @@ from transformer_mt.workflows.proposal.columns import (
     sides_of,
     with_true_languages,
 )
-from transformer_mt.workflows.proposal.splits import note_split_column, require_name, training_part, with_splits
+from transformer_mt.workflows.proposal.counting import MOST_KEPT, Count, count_pairs
+from transformer_mt.workflows.proposal.splits import (
+    lacks_training,
+    note_split_column,
+    require_name,
+    training_part,
+    with_splits,
+)
 
-MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
-MOST_KEPT = 10_000  # pairs, to measure lengths
 TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
 _IN_ARCHIVES = tuple(suffix for suffix in TABLES if suffix not in (".xlsx", ".parquet", ".txt"))
+_BY_HEADERS = "files of several forms; their headers name the columns"
 NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
 _LONGEST_NOTE = 1 << 20  # bytes
-_READ_WHOLE = ("xlsx", "json")  # kinds whose number of pairs cannot be estimated by lines
-
-
-@dataclass
-class Count:
-    """Pairs that were read. different: not equal; about: estimated; some: the first ones."""
-
-    pairs: int = 0
-    different: int = 0
-    about: bool = False
-    some: list[Pair] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -89,7 +83,6 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
         found = with_true_languages(named, path)
         sides = sides_of(found, path, source, target)
         note_other_languages(found, path, sides)
-        note_split_column(found, path)
         source, target = (side.language for side in sides)
         entry = _entry(path, found, sides)
         same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
@@ -100,14 +93,35 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
             same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
     assert source
     assert target
-    splits = with_splits(entries, [_corpus_of(entry, source, target) for entry in entries])
+    readers = [_corpus_of(entry, source, target) for entry in entries]
+    if lacks_training(readers) and (one := _of_ai_hub(entries, source, target)):
+        entries, reasons, readers = [one], [{"columns": _BY_HEADERS}], [_corpus_of(one, source, target)]
+    splits = with_splits(entries, readers)
     corpora, seen = list[FoundCorpus](), set[int]()
     for given, why, (divided, said) in zip(entries, reasons, splits, strict=True):
         if divided is not None:
-            count = _count(training_part(divided), source, target, seen)
+            count = count_pairs(_corpus_of(training_part(divided), source, target), seen)
             why = why | ({"splits": said} if said else {})
             corpora.append(FoundCorpus(divided, _files_of(given), why, count))
+    if not any(said for _, said in splits):
+        for path, contents in looked:
+            note_split_column(contents, path)
     return Found(corpora, (source, target))
+
+
+def _of_ai_hub(entries: Sequence[dict[str, Any]], source: str, target: str) -> dict[str, Any] | None:
+    """An entry of the kind that reads files of several forms by their headers; None if it cannot read these."""
+    if "ko" not in (source, target) or not {entry["kind"] for entry in entries} <= {"xlsx", "csv", "json"}:
+        return None
+    one = {"kind": "aihub", "files": [file for entry in entries for file in _files_of(entry)]}
+    corpus = _corpus_of(one, source, target)
+    assert isinstance(corpus, FilesCorpus)
+    try:
+        for files in corpus.entries(WHOLE):
+            next(corpus.read_files(*files), None)
+    except TmtError:
+        return None
+    return one
 
 
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
@@ -125,13 +139,17 @@ def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
 
 
 def _tables_in(folder: Path) -> list[Path]:
-    """The tables in a folder; none if it has parallel files instead."""
+    """The tables in a folder; none if it has parallel files instead.
+
+    Those in folders below it and in archives count if here are none, or if such a folder is named as a split.
+    """
     inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
     named = [one for one in inside if one.suffix.lower() in TABLES]
-    if not named and not _is_parallel(folder):
+    has_splits = any(one.is_dir() and role_of(f"{one.name}/file") for one in inside)
+    if has_splits or (all(map(_is_note, named)) and not _is_parallel(folder)):
         inside = with_archived(files_below(folder), _IN_ARCHIVES)
-        named = [one for one in inside if one.suffix.lower() in TABLES]
-    notes = {one: why for one in named if one.suffix.lower() in NOTES and (why := _why_no_table(one))}
+        named = [one for one in inside if one.suffix.lower() in TABLES and not one.name.startswith("~$")]
+    notes = {one: why for one in named if _is_note(one) and (why := _why_no_table(one))}
     tables = [one for one in named if one not in notes]
     if not tables and notes and _is_parallel(folder):
         note(f"{folder}: only the parallel files in it are read, not {listed([one.name for one in notes])}")
@@ -140,9 +158,13 @@ def _tables_in(folder: Path) -> list[Path]:
         tables, notes = named, {}
     for one, why in notes.items():
         note(f"{one}: not read, because other files of this folder can be: {why}")
-    if tables and (others := [one.name for one in inside if one not in named]):
+    if tables and (others := [one.relative_to(folder).as_posix() for one in inside if one not in named]):
         note(f"{folder}: only the tables in it are read, not {listed(others)}")
     return tables
+
+
+def _is_note(file: Path) -> bool:
+    return file.suffix.lower() in NOTES and bool(_why_no_table(file))
 
 
 def _archived(path: Path) -> list[Path]:
@@ -222,70 +244,3 @@ def _corpus_of(entry: dict[str, Any], source: str, target: str) -> Corpus:
     cls = choice("corpus", entry["kind"])
     corpus: Corpus = cls(cls.Options.model_validate(entry), source, target)
     return corpus
-
-
-def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> Count:
-    """Read a corpus as `prepare` will do. Raises TmtError with file and row for what cannot be read.
-
-    seen: the hashes of the pairs in the corpora before; those of this one are added
-    """
-    corpus = _corpus_of(entry, source, target)
-    corpus.fetch()
-    counted, before, empty, last = Count(), len(seen), 0, None
-    for pair in corpus.read(corpus.splits()[0]):
-        if not (pair.source.strip() and pair.target.strip()):
-            empty += 1
-            continue
-        pair = pair._replace(source=one_line(pair.source), target=one_line(pair.target))
-        counted.pairs += 1
-        seen.add(hash(pair[:2]))
-        if len(counted.some) < MOST_KEPT:
-            counted.some.append(pair)
-        if counted.pairs >= MOST_READ and entry["kind"] not in _READ_WHOLE:
-            last = pair
-            break
-    read, different, more = counted.pairs, len(seen) - before, ""
-    if last is not None:
-        share = read / (read + empty + sum(rows.rows for rows in corpus.skipped() if rows.what in ("row", "unit")))
-        counted.pairs, counted.about = _estimate(corpus, last, read, share), entry["kind"] != "parquet" or share < 1
-        more = f", looking at the first {read:,} pairs; `tmt prepare` reads all"
-    counted.different = round(different * counted.pairs / max(1, read))
-    if empty:
-        note(f"{', '.join(map(str, corpus.sources()))}: {number_of(empty, 'pair')} with an empty side left out{more}")
-    for rows in corpus.skipped():
-        which = ", this is the first" if rows.first and rows.rows > 1 else ""
-        skipped = f"{number_of(rows.rows, rows.what)} skipped{which}{more}: {rows.reason}. {rows.remedy}"
-        note(f"{next(iter(rows.first), rows.place)}: {skipped}".rstrip())
-    return counted
-
-
-def _estimate(corpus: Corpus, last: Pair, read: int, share: float) -> int:
-    """The number of pairs, if `read` were found until `last`: by the rows, units or lines of the files.
-
-    share: of the rows or units until `last` that are pairs
-    """
-    files = corpus.sources()[:: 2 if corpus.options.kind == "text" else 1]
-    if corpus.options.kind == "parquet":
-        return max(read, round(share * sum(map(_parquet_rows, files))))
-    if corpus.options.kind == "tmx":
-        return max(read, round(share * sum(_occurrences(b"</tu>", file) for file in files)))
-    name, _, line = last.place.rpartition(":")
-    lines = {str(file): _occurrences(b"\n", file) for file in files}
-    before = list(lines).index(name)
-    estimate = round(read * sum(lines.values()) / (sum(list(lines.values())[:before]) + int(line)))
-    return max(read, estimate)
-
-
-def _parquet_rows(file: Path) -> int:
-    with open_parquet(file) as opened:
-        return int(opened.metadata.num_rows)
-
-
-def _occurrences(mark: bytes, file: Path) -> int:
-    """How often these bytes occur in a file."""
-    found, rest = 0, b""
-    with readable(file, "reading a corpus"), open_bytes(file) as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            found += (rest + block).count(mark)
-            rest = (rest + block)[len(rest + block) - len(mark) + 1 :]
-    return found

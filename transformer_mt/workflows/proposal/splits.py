@@ -25,6 +25,7 @@ from transformer_mt.corpora.splits import (
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
 from transformer_mt.reporting.notes import note
+from transformer_mt.workflows.proposal.counting import count_held_out
 
 Value = str | dict[str, str]  # files, as in a config
 _LONGEST_NAME = 60  # characters of the name of a test set
@@ -43,16 +44,26 @@ def with_splits(
     roles = roles_of([files for some in listed for files in some])
     if not roles:
         if mixed := mixed_of([files for some in listed for files in some]):
-            note(f"{mixed[0]}: a {mixed[1]} set by its name; mixed with all other files, and divided")
+            note(f"{mixed[0]}: a {mixed[1]} set by its name, but all pairs are divided by chance")
         return [(entry, "") for entry in entries]
     names = set[str]()
-    return [_with_splits(entry, one, roles, names) for entry, one in zip(entries, corpora, strict=True)]
+    sets = [_sets(one, roles, names) if isinstance(one, FilesCorpus) else [] for one in corpora]
+    held_out = [one for some in sets for one in some]
+    are_large = all(one.role == VALIDATION for one in held_out) and sum(one.pairs for one in held_out) > _LARGE
+    return [_with_splits(*one, roles, are_large) for one in zip(entries, listed, sets, strict=True)]
+
+
+def lacks_training(corpora: Sequence[Corpus]) -> bool:
+    """Whether the files of one entry are all for validation or test, by the names of all files."""
+    listed = [one.entries(WHOLE) if isinstance(one, FilesCorpus) else [] for one in corpora]
+    roles = roles_of([files for some in listed for files in some])
+    return bool(roles) and any(TRAIN not in map(roles.get, some) for some in listed)
 
 
 def note_split_column(contents: Contents, file: Path) -> None:
     """A note for a column that tells the split of each row: no kind of corpus reads it."""
     for name, cells in contents.columns.items():
-        if is_column_of_splits(cells):
+        if is_column_of_splits(str(name), cells):
             remedy = "Write the rows of each split to a file of its own, such as train.tsv and test.tsv."
             note(f"{file}: the column {name} tells splits, and is not read: rows are divided by chance. {remedy}")
 
@@ -90,24 +101,22 @@ class _Set(NamedTuple):
 
 
 def _with_splits(
-    entry: dict[str, Any], corpus: Corpus, roles: Mapping[Files, str], names: set[str]
+    entry: dict[str, Any], listed: Sequence[Files], sets: Sequence[_Set], roles: Mapping[Files, str], are_large: bool
 ) -> tuple[dict[str, Any] | None, str]:
-    listed = corpus.entries(WHOLE) if isinstance(corpus, FilesCorpus) else []
+    """are_large: whether all sets are for validation, and so large that they are test sets"""
     train = [files for files in listed if roles[files] == TRAIN]
-    if not isinstance(corpus, FilesCorpus) or len(train) == len(listed):
+    if not sets:
         return entry, ""
-    named = dict(zip(listed, names_of(listed), strict=True))
-    sets = _sets(named, roles, names, corpus)
     if not train:  # such an entry has no place for them
         for one in sets:
-            what = f"it is a {one.role} set by its name, and the training data has another form"
+            what = f"it is a {one.role} set by its name, and the training data has another form: write it in that form"
             note(f"{one.first[0]}: not read, because {what}")
         return None, ""
-    validation = next((one for one in sets if one.role == VALIDATION), None)
+    named = dict(zip(listed, names_of(listed), strict=True))
+    validation = None if are_large else next((one for one in sets if one.role == VALIDATION), None)
     said = f"by the names of the files: training {_shown([named[files] for files in train])}"
-    if validation is not None and sets == [validation] and validation.pairs > _LARGE:
-        said += ", of which validation pairs are drawn: the set of that name is large and the only one"
-        validation = None
+    if are_large:
+        said += ", of which validation pairs are drawn, because the sets of that name are large"
     elif validation is not None:
         said += f"; validation {validation}"
     splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
@@ -119,14 +128,15 @@ def _with_splits(
     return _replaced(entry, splits), said
 
 
-def _sets(named: Mapping[Files, str], roles: Mapping[Files, str], names: set[str], corpus: FilesCorpus) -> list[_Set]:
-    """The validation and test sets. Raises TmtError if one cannot be read.
+def _sets(corpus: FilesCorpus, roles: Mapping[Files, str], names: set[str]) -> list[_Set]:
+    """The validation and test sets of an entry. Raises TmtError if one cannot be read.
 
-    named: files and their names; names: of the sets of other entries, to which those of these are added
+    names: of the sets of other entries, to which those of these are added
     Numbered parts (`test-00000-of-00002`) are one set, and so are files in a folder that is named as validation data.
     """
     together: dict[str, list[Files]] = {}
-    for files, name in named.items():
+    listed = corpus.entries(WHOLE)
+    for files, name in zip(listed, names_of(listed), strict=True):
         if roles[files] != TRAIN:
             folder = name.rpartition("/")[0]
             key = folder if role_of(f"{folder}/file") == roles[files] == VALIDATION else name
@@ -136,7 +146,7 @@ def _sets(named: Mapping[Files, str], roles: Mapping[Files, str], names: set[str
         pattern = _value(some[0]) if len(some) == 1 else _pattern_of(some)
         for part in [some] if pattern is not None else [[files] for files in some]:
             names.add(name := _new_name(key, names))
-            pairs = sum(1 for files in part for _ in corpus.read_files(*files))
+            pairs = count_held_out(type(corpus)(corpus.options, corpus.source, corpus.target), part)
             found.append(_Set(name, roles[part[0]], pattern or _value(part[0]), part[0], pairs))
     return found
 
@@ -148,14 +158,15 @@ def _pattern_of(some: Sequence[Files]) -> Value | None:
         texts = [str(path) for path in paths]
         start = os.path.commonprefix(texts)  # noqa: RUF071 (characters are meant, not folders)
         end = os.path.commonprefix([text[len(start) :][::-1] for text in texts])[::-1]  # noqa: RUF071
-        patterns.append(f"{start}*{end}")
+        pattern = f"{start}*{end}"
         if any("/" in text[len(start) : len(text) - len(end)] for text in texts):
-            return None
+            pattern = f"{start.rpartition('/')[0]}/**/*{end.rpartition('/')[2]}"
         try:
-            if sorted(files_like(patterns[-1])) != sorted(map(path_of, texts)):
+            if sorted(files_like(pattern)) != sorted(map(path_of, texts)):
                 return None
         except TmtError:
             return None
+        patterns.append(pattern)
     return patterns[0] if len(patterns) == 1 else {"source": patterns[0], "target": patterns[1]}
 
 
