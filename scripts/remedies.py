@@ -17,9 +17,10 @@ tmt: FILE:LINE: what is wrong
   What to do next.
 ```
 
-Words in capitals stand for what the program fills in: `FILE:LINE` is a file and a line (of a table, the row; of a list in a JSON
-file, the object), `N` a number, `REASON` what the operating system or a library said. Errors end the command with exit code 2 and leave earlier results as they were; code
-130 means that the command was interrupted. A traceback (exit code 1) is a bug: please
+Words in capitals stand for what the program fills in: `FILE:LINE` is a file and a line (of a table, the row; of a list
+in a JSON file, the object), `N` a number, `REASON` what the operating system or a library said. Errors end the command
+with exit code 2 and leave earlier results as they were; code 130 means that the command was interrupted. A traceback
+(exit code 1) is a bug: please
 [report it](https://github.com/transformer-mt/transformer_mt/issues) with the command and the config.
 
 """

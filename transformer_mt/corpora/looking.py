@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import codecs
 import csv
-import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.corpora.json_files import lists_in, parse_json
+from transformer_mt.corpora.json_files import fields_of, json_table
 from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
 from transformer_mt.corpora.quoting import csv_rows, is_separator_line, parse_csv
-from transformer_mt.corpora.tables import cell_text, is_header, listed
+from transformer_mt.corpora.tables import is_header, listed
 from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
@@ -82,7 +81,8 @@ def contents_of(file: Path) -> Contents:
         return _tmx(file)
     options, reasons = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
     if begin in ("{", "["):
-        return _json(file, text, encoding, options, reasons)
+        kind, fields, own, why = json_table(file, text, encoding, SAMPLE_ROWS)
+        return Contents(kind, {**options, **own}, fields, {}, {**reasons, **why})
     return _table(file, text, encoding, options, reasons)
 
 
@@ -262,63 +262,6 @@ def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, lis
     return dict(zip(names, columns, strict=True))
 
 
-def _json(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
-    """JSON lines, or a file with a list of objects."""
-    if _is_json_lines([line for line in text.split("\n") if line.strip()][:2]):
-        lines = islice((one for one in read_lines(file, encoding) if one[1].strip()), SAMPLE_ROWS)
-        return Contents("jsonl", options, _fields(parse_json(line, file, n) for n, line in lines), {}, reasons)
-    found: dict[str, tuple[int, dict[str | int, list[str]]]] = {}  # the objects of each list, and their fields
-    for name, items, has_objects in lists_in(file, encoding):
-        some = list(islice(items, SAMPLE_ROWS)) if has_objects else []
-        if not name:
-            found[name] = len(some), _fields(some)
-            break
-        if has_objects:
-            found[name] = len(some) + sum(1 for _ in items), _fields(some)
-    tables = {name: one for name, one in found.items() if len(one[1]) > 1}
-    if not tables:
-        seen = listed([str(field) for _, fields in found.values() for field in fields])
-        remedy = "Lists inside objects are not read:  jq -c '.KEY[].LIST[]' OLD > NEW.jsonl"
-        remedy = f"Texts of an object: {seen}. {remedy}"
-        raise TmtError("this JSON file has no list of objects with two texts", place=file, remedy=remedy)
-    best = max(tables, key=lambda name: tables[name][0])
-    if others := [name for name, (number, _) in found.items() if name != best and number]:
-        options, reasons = (
-            {**options, "list_key": best},
-            {**reasons, "list_key": f"lists that are not read: {listed(others)}"},
-        )
-    return Contents("json", options, tables[best][1], {}, reasons)
-
-
-def _is_json_lines(lines: Sequence[str]) -> bool:
-    """Whether the first of these lines is an object with two texts; one alone has no list, as a file with one has."""
-    try:
-        first = json.loads(lines[0])
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(first, dict) or len(_fields([first])) < 2:
-        return False
-    return len(lines) > 1 or not any(
-        isinstance(one, list) and one and isinstance(one[0], dict) for one in first.values()
-    )
-
-
-def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:
-    """The texts of each field; those of an object inside a record are `object.field`."""
-    found: dict[str | int, list[str]] = {}
-
-    def add(value: Any, path: str) -> None:
-        if isinstance(value, dict):
-            for key, inside in value.items():
-                add(inside, f"{path}.{key}" if path else str(key))
-        elif path and not isinstance(value, list):
-            found.setdefault(path, []).append(cell_text(value, path, ""))
-
-    for record in records:
-        add(record, "")
-    return found
-
-
 def _workbook(file: Path) -> Contents:
     """The first sheet with a table of text; the reader takes every sheet that has the same header."""
     seen = []
@@ -355,7 +298,7 @@ def _parquet(file: Path) -> Contents:
         if len(names) < 2:
             remedy = f"Columns seen: {', '.join(f'{one.name} ({one.type})' for one in opened.schema_arrow) or 'none'}"
             raise TmtError("there are no two columns of text", place=file, remedy=remedy)
-        fields = _fields(next(batches(opened, names, file), [])[:SAMPLE_ROWS])
+        fields = fields_of(next(batches(opened, names, file), [])[:SAMPLE_ROWS])
     return Contents("parquet", {}, {name: fields.get(name, []) for name in names})
 
 

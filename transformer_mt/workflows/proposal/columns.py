@@ -112,10 +112,10 @@ def _note_doubtful(contents: Contents, file: Path, side: Side, faults: Mapping[s
     gaps = (name for name, fault in faults.items() if fault.startswith(_EMPTY))
     name = next((name for name in gaps if _is_named(Side(name, side.language))), None)
     if name is not None and not _is_named(side):
-        problem = f"the column {name} is {faults[name]}, and {side.column} would be read in its place"
         if is_machines:
+            problem = f"the column {name} is {faults[name]}, and {side.column} would be read in its place"
             raise TmtError(problem, place=file, remedy=f"Remove the rows without it. {_BY_HAND}")
-        note(f"{file}: {problem.replace('would be', 'is')}")
+        note(f"{file}: the column {name} is {faults[name]}, and {side.column} is read in its place")
     if is_machines:
         note(f"{file}: the column {side.column} is the translation of a machine, by its name")
 
