@@ -716,11 +716,11 @@ def test_large_validation_sets_of_several_corpora_are_test_sets(monkeypatch: pyt
     Path(_table("b.tsv", [("a", *pair) for pair in PAIRS["ko", "en"][210:]])).rename("d/1.Training/b.tsv")
     monkeypatch.setattr(proposal_splits, "_LARGE", 59)
     one, other = propose_config("d").config.data.corpus
-    assert (list(one.test), one.split.validation > 0) == (["2.Validation-x", "2.Validation-y"], True)
+    assert (one.test, one.split.validation > 0) == ({"2.Validation": "d/2.Validation/**/*.json"}, True)
     assert (other.test, other.split.test, other.split.validation > 0) == (None, 0, True)
     monkeypatch.setattr(proposal_splits, "_LARGE", 60)
     one, other = propose_config("d").config.data.corpus
-    assert (one.validation, list(one.test)) == ("d/2.Validation/x/v.json", ["2.Validation-y"])
+    assert (one.validation, one.test) == ("d/2.Validation/**/*.json", None), "of all folders in it"
 
 
 def test_tables_below_folders_are_read_beside_notes_and_samples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,13 +156,14 @@ def _encoding(file: Path) -> str:
 
 def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
     """The objects of a list, at the top level or under the key `data`; places count them from 1."""
+    known, header = list[str](), None
     for number, item in enumerate(objects_in(file, _encoding(file), "data", in_corpus=False), start=1):
         place = at(file, number)
         if not isinstance(item, dict):
             remedy = 'Each pair is an object, such as  {"ko": "...", "en": "..."}'
             raise TmtError("this item of the list is no object", place=place, remedy=remedy)
-        keys = list(item)
-        header = _find_header([(number, keys)], names)
+        if (keys := list(item)) != known:
+            known, header = keys, _find_header([(number, keys)], names)
         if header is None:
             raise _no_columns(place, names, keys)
         source, target = (cell_text(item[keys[n]], keys[n], place) for n in (header.source, header.target))

@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from transformer_mt.corpora.base import RESERVED_SPLITS, WHOLE, Corpus, FilesCorpus, files_like
@@ -138,8 +138,8 @@ def _sets(corpus: FilesCorpus, roles: Mapping[Files, str], names: set[str]) -> l
     listed = corpus.entries(WHOLE)
     for files, name in zip(listed, names_of(listed), strict=True):
         if roles[files] != TRAIN:
-            folder = name.rpartition("/")[0]
-            key = folder if role_of(f"{folder}/file") == roles[files] == VALIDATION else name
+            folder = _validation_folder(name) if roles[files] == VALIDATION else None
+            key = name if folder is None else folder
             together.setdefault(re.sub(r"[-_.]?\d+[-_]of[-_]\d+", "", key), []).append(files)
     found = list[_Set]()
     for key, some in together.items():
@@ -149,6 +149,12 @@ def _sets(corpus: FilesCorpus, roles: Mapping[Files, str], names: set[str]) -> l
             pairs = count_held_out(type(corpus)(corpus.options, corpus.source, corpus.target), part)
             found.append(_Set(name, roles[part[0]], pattern or _value(part[0]), part[0], pairs))
     return found
+
+
+def _validation_folder(name: str) -> str | None:
+    """The nearest folder of a file that is named as validation data, whatever folders it has inside."""
+    folders = [folder.as_posix() for folder in PurePath(name).parents]
+    return next((one for one in folders if role_of(f"{PurePath(one).name}/file") == VALIDATION), None)
 
 
 def _pattern_of(some: Sequence[Files]) -> Value | None:
