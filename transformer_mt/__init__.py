@@ -12,6 +12,7 @@
     tmt.evaluate(report.model).scores["bleu"]
     tmt.compare_runs().lines                           # runs side by side, with means over seeds
     tmt.export("exported", report.model)               # for CTranslate2
+    tmt.convert("opus-mt-de-en", "models/de-en")       # a model to start from (training.start_from)
     tmt.tune(config, "space.yaml", minutes=60).best    # a config with better hyper-parameters
 
 A name is imported when it is first used, so `import transformer_mt` is fast.
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
     from transformer_mt.workflows.compare import compare_runs as compare_runs
+    from transformer_mt.workflows.convert import convert as convert
     from transformer_mt.workflows.documents import translate_document as translate_document
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.evaluate import evaluate_directions as evaluate_directions
@@ -65,6 +67,7 @@ _HOMES = {
     "Wanted": "decoding.choosing",
     "average": "workflows.average",
     "compare_runs": "workflows.compare",
+    "convert": "workflows.convert",
     "evaluate": "workflows.evaluate",
     "evaluate_directions": "workflows.evaluate",
     "export": "workflows.export",

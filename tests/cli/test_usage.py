@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (["train"], "To write one to start from:  tmt init quickstart"),
         (["train", "--cofnig", "c.yaml"], "Error: No such option: --cofnig (Possible options: --config)"),
         (["tarin"], "Error: No such command 'tarin'. Did you mean 'train'?"),
-        (["xxxxxxxx"], "plot, export."),
+        (["xxxxxxxx"], "convert, export."),
         (["plot", "--theme", "blue"], "Error: Invalid value for '--theme': 'blue' is not one of 'light', 'dark'."),
         (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
         (["translate", "-i", "a.txt", "--input=b.txt"], "Give --input once: it takes one value."),

@@ -44,6 +44,7 @@ MODELS: list[dict[str, Any]] = [
     {"tie_embeddings": "all", "output_bias": False},
     {"activation": "gelu"},
     {"activation": "swiglu", "bias": False},
+    {"activation": "silu", "norm": "post"},
     {"encoder_layers": 1, "decoder_layers": 3, "n_heads": 4, "d_ff": 24},
 ]
 

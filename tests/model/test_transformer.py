@@ -117,13 +117,15 @@ def test_depths_biases_and_dropouts_are_as_configured():
 
 def test_activations_by_their_formulas():
     x_BTD = torch.randn(1, 2, 16)
-    for activation in ("relu", "gelu", "swiglu"):
+    for activation in ("relu", "gelu", "silu", "swiglu"):
         layer = model(activation=activation).encoder.layers[0].feed_forward
         inner = layer.inner(x_BTD)
         if activation == "relu":
             inner = inner.clamp(min=0)
         elif activation == "gelu":
             inner = inner * 0.5 * (1 + torch.erf(inner / math.sqrt(2)))
+        elif activation == "silu":
+            inner = inner * torch.sigmoid(inner)
         else:
             gate = layer.gate(x_BTD)
             inner = gate * torch.sigmoid(gate) * inner

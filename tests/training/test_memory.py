@@ -62,6 +62,7 @@ def saved_by_autograd(config: Config, machine: Machine, model: Any, shape: tuple
         {"dropout": 0.0},
         {"activation": "gelu"},
         {"activation": "swiglu", "feed_forward_dropout": 0.1},
+        {"activation": "silu"},
         {"attention": "handmade", "norm_kernel": "handmade"},
         {"attention_dropout": 0.1},
         {"positions": "rotary", "normalization": "rms"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from transformer_mt.cli.options import (
     ZeroShotOption,
     print_json,
 )
-
-if TYPE_CHECKING:
-    from transformer_mt.workflows.export import ExportReport
 
 _QUANTIZATION = "Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ..."
 _INPUT = "Sentences to compare. Default: the validation split."
@@ -60,20 +57,4 @@ def export(
     if json:
         print_json(asdict(report))
     else:
-        print(_table(output, report))
-
-
-def _table(output: Path, report: ExportReport) -> str:
-    size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file()) / 1e6
-    titles = f"{'BLEU tmt':>8} {'exported':>8} {'change':>7}   {'sentences/s tmt':>15} {'exported':>8}"
-    lines = [f"{output}: CTranslate2, {report.quantization}, {size:.1f} MB", f"{'search':<8} {'equal':>7}   {titles}"]
-    for one in report.searches:
-        search = "greedy" if one.beam == 1 else f"beam {one.beam}"
-        bleu = "{tmt:8.2f} {ctranslate2:8.2f} {difference:+7.2f}".format(**one.bleu) if one.bleu else f"{'-':>25}"
-        ours, theirs = one.sentences_per_second.values()
-        faster = f"({theirs / ours:.1f} x)"
-        lines.append(f"{search:<8} {one.equal:7.1%}   {bleu}   {ours:15,.0f} {theirs:8,.0f} {faster}")
-    if any(one.equal < 1 for one in report.searches):
-        why = "" if report.quantization == "float32" else f"; {report.quantization} rounds the weights, so words change"
-        lines.append(f"equal: the same text, of {report.sentences} sentences{why}. BLEU says if they became worse")
-    return "\n".join(lines)
+        print(report.table)

@@ -82,9 +82,10 @@ def tmt(
 
 COMMANDS = (
     *("init", "download", "prepare", "train", "tune", "synthesize", "translate", "serve", "evaluate", "score"),
-    *("compare", "inspect", "average", "plot", "export"),
+    *("compare", "inspect", "average", "plot", "convert", "export"),
 )
-ALONE = ("translate", "evaluate", "score", "export", "serve")  # each process of torchrun would do all of their work
+# Each process of torchrun would do all of their work.
+ALONE = ("translate", "evaluate", "score", "convert", "export", "serve")
 
 
 def run() -> None:

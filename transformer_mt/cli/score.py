@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_mt.cli.answers import LineNotes, check_outputs, opened
 from transformer_mt.cli.options import (
     STDOUT,
     DeviceOption,
@@ -56,7 +57,6 @@ def score(
 
     Writes a line for each pair: log-probability in nats, its mean per token, number of tokens; separated by tabs.
     """
-    from transformer_mt.cli.answers import LineNotes, check_outputs, opened
     from transformer_mt.workflows.score import Computing, ScoreTotals, Wanted, pharaoh
     from transformer_mt.workflows.score import score as work
 

@@ -56,8 +56,8 @@ class ModelConfig(Section):
         description="share weights; decoder: target embedding and output layer; all: source embedding too, which needs"
         " tokenizer.shared; true means all",
     )
-    activation: Literal["relu", "gelu", "swiglu"] = Field(
-        "relu", description="activation function of the feed-forward sub-layer"
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = Field(
+        "relu", description="activation function of the feed-forward sub-layer; silu is also called swish"
     )
     bias: bool = Field(True, description="biases in attention and feed-forward")
     output_bias: bool = Field(True, description="bias of the output layer")

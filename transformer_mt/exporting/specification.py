@@ -26,7 +26,7 @@ from transformer_mt.model.positions import LearnedPositions, sinusoidal_position
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
 
-_ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
+_ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH, "swiglu": Activation.SWISH}
 
 
 def specification(model: Transformer, source: list[str], target: list[str], positions: int) -> TransformerSpec:

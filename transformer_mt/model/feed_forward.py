@@ -11,7 +11,7 @@ from transformer_mt.model.parts import READABLE, Parts
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 (equation 2), applied to each position separately.
 
-    activation: relu (the paper), gelu, or swiglu: (silu(x W_g) * (x W_1)) W_2 (Shazeer 2020, arXiv:2002.05202)
+    activation: relu (the paper), gelu, silu, or swiglu: (silu(x W_g) * (x W_1)) W_2 (Shazeer 2020, arXiv:2002.05202)
     dropout:    probability of dropping an activation before W_2, which the paper does not mention
     """
 
@@ -36,9 +36,7 @@ class FeedForward(nn.Module):
         inner_BTF = self.inner(x_BTD)
         if self.gate is not None:
             inner_BTF = F.silu(self.gate(x_BTD)) * inner_BTF
-        elif self.activation == "gelu":
-            inner_BTF = F.gelu(inner_BTF)
         else:
-            inner_BTF = inner_BTF.relu()
+            inner_BTF = getattr(F, self.activation)(inner_BTF)
         output_BTD = self.outer(self.dropout(inner_BTF))
         return output_BTD  # noqa: RET504 (its name says its shape)

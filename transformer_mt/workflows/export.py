@@ -61,6 +61,25 @@ class ExportReport:
     sentences: int
     searches: list[SearchAgreement] = field(default_factory=list)
 
+    @property
+    def table(self) -> str:
+        """Both engines, search by search."""
+        folder = Path(self.folder)
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+        titles = f"{'BLEU tmt':>8} {'exported':>8} {'change':>7}   {'sentences/s tmt':>15} {'exported':>8}"
+        lines = [f"{folder}: CTranslate2, {self.quantization}, {size:.1f} MB", f"{'search':<8} {'equal':>7}   {titles}"]
+        for one in self.searches:
+            search = "greedy" if one.beam == 1 else f"beam {one.beam}"
+            bleu = "{tmt:8.2f} {ctranslate2:8.2f} {difference:+7.2f}".format(**one.bleu) if one.bleu else f"{'-':>25}"
+            ours, theirs = one.sentences_per_second.values()
+            faster = f"({theirs / ours:.1f} x)"
+            lines.append(f"{search:<8} {one.equal:7.1%}   {bleu}   {ours:15,.0f} {theirs:8,.0f} {faster}")
+        if any(one.equal < 1 for one in self.searches):
+            rounds = f"; {self.quantization} rounds the weights, so words change"
+            why = "" if self.quantization == "float32" else rounds
+            lines.append(f"equal: the same text, of {self.sentences} sentences{why}. BLEU says if they became worse")
+        return "\n".join(lines)
+
 
 class _Sample(NamedTuple):
     """Sentences of a direction, with their references; these may be missing."""

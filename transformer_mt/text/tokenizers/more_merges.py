@@ -6,11 +6,12 @@ split by the old model, and the most frequent neighbours are merged. The new mer
 
 from __future__ import annotations
 
-import struct
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+
+from transformer_mt.text.tokenizers.piece_file import Piece, piece_field
 
 SPACE = "▁"  # at the start of a word
 FEWEST = 2  # occurrences of a character or merge that becomes a piece
@@ -97,12 +98,6 @@ def _kind(character: str) -> str:
 def with_pieces(model: bytes, pieces: Sequence[str], score: float) -> bytes:
     """A serialised SentencePiece model with more pieces at its end. score: of the first; each next has one less.
 
-    Concatenated messages of protocol buffers are the message with all repeated fields, so nothing is parsed. A piece is
-    field 1 of the model: its text is field 1, its score field 2. Lengths below 128 take one byte.
+    Concatenated messages of protocol buffers are the message with all repeated fields, so nothing is parsed.
     """
-    added = bytearray(model)
-    for number, piece in enumerate(pieces):
-        text = piece.encode("utf-8")
-        message = b"\x0a" + bytes([len(text)]) + text + b"\x15" + struct.pack("<f", score - number)
-        added += b"\x0a" + bytes([len(message)]) + message
-    return bytes(added)
+    return model + b"".join(piece_field(Piece(text, score - number)) for number, text in enumerate(pieces))

@@ -1,17 +1,22 @@
-"""What a stranger's SentencePiece model may contain, checked before SentencePiece reads it.
+"""The file of a SentencePiece model: what a stranger's may contain, its pieces, and a new one with other pieces.
 
 The file is a message of protocol buffers: https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
-Only the lengths of its fields are read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 MOST_PIECES = 1 << 19
 LONGEST_PIECE = 127  # bytes, with its score: 16 characters have at most 64
 MOST_SETTINGS = 1 << 16  # bytes of all that is not a piece
-_PIECES, _NORMALIZER, _DENORMALIZER = 1, 3, 5  # fields of the file
+_PIECES, _TRAINING, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5  # fields of the file
+_TEXT, _SCORE, _KIND = 1, 2, 3  # of a piece
+_ALGORITHM, _SURFACE = 3, 44  # of the training: also what is written for an unknown piece
 _RULES = 2  # field of the two: replacements of characters
 _WIDTHS = {1: 8, 5: 4}  # bytes of numbers, by the type of the field
 
@@ -35,6 +40,66 @@ def require_bearable(model: bytes) -> None:
             for inner, first, last in _fields(model, start, end):
                 if inner == _RULES and last > first:
                     raise ValueError("it has rules that replace characters")
+
+
+class Piece(NamedTuple):
+    """kind: 1 normal, 2 unknown, 3 control, 4 given by the user, 5 unused, 6 byte"""
+
+    text: str
+    score: float = 0.0
+    kind: int = 1
+
+
+def pieces_of(model: bytes) -> tuple[list[Piece], str]:
+    """The pieces of a stranger's model in the order of their ids, and its algorithm: "unigram", "bpe" or a number.
+
+    Nothing else of it is read or believed. Raises ValueError if it is damaged or too large.
+    """
+    pieces, algorithm = list[Piece](), 1
+    for field, start, end in _fields(model, 0, len(model)):
+        if field == _PIECES:
+            if len(pieces) == MOST_PIECES or end - start > LONGEST_PIECE:
+                raise ValueError(f"more than {MOST_PIECES:,} pieces, or one with more than {LONGEST_PIECE} bytes")
+            found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
+            if _TEXT not in found:
+                raise ValueError("it has a piece without text")
+            text = model[slice(*found[_TEXT])].decode("utf-8")
+            score = struct.unpack("<f", model[slice(*found[_SCORE])])[0] if _SCORE in found else 0.0
+            pieces.append(Piece(text, score, _number(model, found[_KIND][0])[0] if _KIND in found else 1))
+        elif field == _TRAINING:
+            for inner, first, _ in _fields(model, start, end):
+                algorithm = _number(model, first)[0] if inner == _ALGORITHM else algorithm
+    return pieces, {1: "unigram", 2: "bpe"}.get(algorithm, str(algorithm))
+
+
+def model_of(pieces: Iterable[Piece], algorithm: str) -> bytes:
+    """A model with these pieces, which changes no character of a text. algorithm: "unigram" or "bpe" """
+    training = _field(_ALGORITHM, {"unigram": 1, "bpe": 2}[algorithm]) + _field(_SURFACE, MARKS[UNK])
+    for number, piece, index in ((40, 45, UNK), (41, 46, BOS), (42, 47, EOS), (43, 48, PAD)):
+        training += _field(number, index) + _field(piece, MARKS[index])
+    return b"".join(map(piece_field, pieces)) + _field(_TRAINING, training) + _field(_NORMALIZER, _field(1, "identity"))
+
+
+def piece_field(piece: Piece) -> bytes:
+    """A piece as a part of a model. Its kind is left out if it is a normal one."""
+    kind = _field(_KIND, piece.kind) if piece.kind != 1 else b""
+    score = _varint(_SCORE << 3 | 5) + struct.pack("<f", piece.score)
+    return _field(_PIECES, _field(_TEXT, piece.text) + score + kind)
+
+
+def _field(number: int, content: int | str | bytes) -> bytes:
+    if isinstance(content, int):
+        return _varint(number << 3) + _varint(content)
+    content = content.encode("utf-8") if isinstance(content, str) else content
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def _fields(message: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -1,0 +1,347 @@
+"""Models of Marian, as Hugging Face stores them: the same logits and translations, and clear refusals.
+
+The reference here computes Marian's model in its own way, from the tensors of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import transformer_mt as tmt
+from transformer_mt.decoding.model_directory import load_model_directory
+from transformer_mt.errors import TmtError
+from transformer_mt.phrasebook import generate
+from transformer_mt.reporting.history import read_history
+from transformer_mt.text.tokenizers.piece_file import Piece, model_of, pieces_of
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
+from transformer_mt.workflows.converting import marian
+
+PAIRS = list(generate("de", "en", "train", 600, 1))
+LINES = [source for source, _ in generate("de", "en", "test", 40, 2)] + [
+    "Straße  mit   Lücken",
+    "ﬁne … Ünïcödé 日本",
+    "É",
+]
+D, HEADS = 16, 2
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with random weights; its pieces and files are as those of OPUS-MT."""
+    folder = tmp_path_factory.mktemp("opus") / "opus-mt-de-en"
+    folder.mkdir()
+    numbers = {"</s>": 0, "<unk>": 1}
+    for side, size, texts in (("source", 160, [one for one, _ in PAIRS]), ("target", 120, [one for _, one in PAIRS])):
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_prefix=str(folder / side),
+            vocab_size=size,
+            model_type="unigram",
+            minloglevel=2,
+            num_threads=1,
+        )
+        (folder / f"{side}.model").rename(folder / f"{side}.spm")
+        pieces = _library(folder / f"{side}.spm")
+        for index in range(3, pieces.get_piece_size()):
+            numbers.setdefault(pieces.id_to_piece(index), len(numbers))
+    numbers["<pad>"] = len(numbers)
+    (folder / "vocab.json").write_text(json.dumps(numbers), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "deu", "target_lang": "en"}))
+    padding = numbers["<pad>"]
+    config = {"model_type": "marian", "d_model": D, "encoder_layers": 2, "decoder_layers": 3, "dropout": 0.1}
+    config |= {"encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "encoder_ffn_dim": 24}
+    config |= {"decoder_ffn_dim": 24, "activation_function": "swish", "scale_embedding": True, "num_beams": 6}
+    config |= {"max_position_embeddings": 64, "pad_token_id": padding, "decoder_start_token_id": padding}
+    config |= {"normalize_before": False, "static_position_embeddings": True, "vocab_size": len(numbers)}
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(_random_tensors(len(numbers)), folder / "model.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def converted(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "de-en"
+    made = tmt.convert(original, folder)
+    assert (made.folder, made.direction) == (str(folder), "de-en")
+    return folder
+
+
+@pytest.fixture
+def copied(original: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for file in original.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def _library(file: Path) -> Any:
+    pieces = sentencepiece.SentencePieceProcessor()
+    pieces.load(str(file))
+    return pieces
+
+
+def _random_tensors(size: int) -> dict[str, Tensor]:
+    torch.manual_seed(1)
+
+    def linear(name: str, rows: int, columns: int) -> dict[str, Tensor]:
+        return {f"{name}.weight": torch.randn(rows, columns) * 0.4, f"{name}.bias": torch.randn(rows) * 0.1}
+
+    def norm(name: str) -> dict[str, Tensor]:
+        return {f"{name}.weight": 1 + torch.randn(D) * 0.1, f"{name}.bias": torch.randn(D) * 0.1}
+
+    tensors = {"model.shared.weight": torch.randn(size, D) * 0.3, "final_logits_bias": torch.randn(1, size)}
+    tensors["model.shared.weight"][-1] = 0
+    for stack, layers in (("encoder", 2), ("decoder", 3)):
+        for number in range(layers):
+            name = f"model.{stack}.layers.{number}"
+            for one in ["self_attn", "encoder_attn"][: 1 + (stack == "decoder")]:
+                for part in ("q", "k", "v", "out"):
+                    tensors |= linear(f"{name}.{one}.{part}_proj", D, D)
+                tensors |= norm(f"{name}.{one}_layer_norm")
+            tensors |= linear(f"{name}.fc1", 24, D) | linear(f"{name}.fc2", D, 24) | norm(f"{name}.final_layer_norm")
+    return tensors
+
+
+def _logits(folder: Path, source: list[int], target: list[int]) -> Tensor:
+    """Marian's logits [T, V] for one pair, by its own formulas."""
+    tensors = load_file(folder / "model.safetensors")
+    shared = tensors["model.shared.weight"]
+
+    def linear(x: Tensor, name: str) -> Tensor:
+        return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
+
+    def norm(x: Tensor, name: str) -> Tensor:
+        return F.layer_norm(x, (D,), tensors[f"{name}.weight"], tensors[f"{name}.bias"], 1e-5)
+
+    def embed(ids: list[int]) -> Tensor:
+        rates = [10_000 ** (-2 * (column % (D // 2)) / D) for column in range(D)]
+        where = [
+            [(math.sin if column < D // 2 else math.cos)(place * rates[column]) for column in range(D)]
+            for place in range(len(ids))
+        ]
+        return shared[ids] * math.sqrt(D) + torch.tensor(where)
+
+    def attend(x: Tensor, memory: Tensor, name: str, causal: bool) -> Tensor:
+        heads = []
+        three = (linear(one, f"{name}.{part}_proj") for one, part in ((x, "q"), (memory, "k"), (memory, "v")))
+        for query, key, value in zip(*(one.chunk(HEADS, 1) for one in three), strict=True):
+            scores = query @ key.T / math.sqrt(D // HEADS)
+            later = torch.ones_like(scores, dtype=torch.bool).triu(1 if causal else len(memory))
+            heads.append(scores.masked_fill(later, -math.inf).softmax(1) @ value)
+        return linear(torch.cat(heads, 1), f"{name}.out_proj")
+
+    def layer(x: Tensor, memory: Tensor | None, name: str) -> Tensor:
+        x = norm(x + attend(x, x, f"{name}.self_attn", memory is not None), f"{name}.self_attn_layer_norm")
+        if memory is not None:
+            x = norm(x + attend(x, memory, f"{name}.encoder_attn", False), f"{name}.encoder_attn_layer_norm")
+        inner = linear(x, f"{name}.fc1")
+        return norm(x + linear(inner * inner.sigmoid(), f"{name}.fc2"), f"{name}.final_layer_norm")
+
+    memory = embed(source)
+    for number in range(2):
+        memory = layer(memory, None, f"model.encoder.layers.{number}")
+    hidden = embed(target)
+    for number in range(3):
+        hidden = layer(hidden, memory, f"model.decoder.layers.{number}")
+    return hidden @ shared.T + tensors["final_logits_bias"]
+
+
+def test_the_logits_are_those_of_marian(original: Path, converted: Path) -> None:
+    numbers = json.loads((original / "vocab.json").read_text(encoding="utf-8"))
+    found = load_model_directory(converted)
+    words = found.target.vocabulary.tokens
+    known = range(len(MARKS), len(words))
+    rows = [numbers[words[index]] for index in known]
+    start = numbers["<pad>"]
+    for line in LINES[:10]:
+        source = found.source.encode(line)
+        theirs = [{UNK: 1, EOS: 0}.get(one, 0) or numbers.get(found.source.vocabulary.tokens[one], 0) for one in source]
+        target = torch.randint(len(MARKS), len(words), (9,)).tolist()
+        expected = _logits(original, theirs, [start, *(numbers[words[one]] for one in target)])
+        with torch.inference_mode():
+            hidden = found.model(torch.tensor([source]), torch.tensor([[BOS, *target]]))
+            logits = found.model.generate_logits(hidden)[0]
+        torch.testing.assert_close(logits[:, known], expected[:, rows], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(logits[:, [EOS, UNK]], expected[:, [0, 1]], atol=1e-4, rtol=1e-4)
+        assert logits[:, [0, BOS]].max() < -50, "padding and the start are never written"
+
+
+def test_sentences_are_cut_as_by_the_pieces_of_marian(original: Path, converted: Path) -> None:
+    """Also characters that only the other side has."""
+    numbers = json.loads((original / "vocab.json").read_text(encoding="utf-8"))
+    translator = tmt.load(converted)
+    pieces = _library(original / "source.spm")
+    for line in LINES:
+        expected = [piece if piece in numbers else "<unk>" for piece in pieces.encode(line, out_type=str)]
+        known = load_model_directory(converted).source.vocabulary
+        ids = known.encode(translator.translate(line).source_tokens)
+        assert ["<unk>" if one == UNK else known.tokens[one] for one in ids] == expected, line
+
+
+def test_a_character_that_only_the_other_side_has_can_be_read_and_written(original: Path, converted: Path) -> None:
+    found = load_model_directory(converted)
+    only_source = {one for one in found.source.vocabulary.tokens if len(one) == 1}
+    target = _library(original / "target.spm")
+    missing = [one for one in only_source if target.piece_to_id(one) == target.unk_id()]
+    assert "ß" in missing
+    assert set(missing) <= {*found.target.vocabulary.tokens}
+    assert found.target.decode(found.target.encode("Fuß ß")) == "Fuß ß"
+
+
+def test_the_settings_of_the_model_are_in_its_config(converted: Path) -> None:
+    config = tmt.load_config(converted / "config.yaml")
+    assert (config.data.cleaning.unicode, config.data.max_length, config.decoding.beam) == ("NFKC", 64, 6)
+    assert (config.model.norm, config.model.activation, config.model.dropout) == ("post", "silu", 0.1)
+    assert (config.source_tokenizer.algorithm, config.data.source, config.data.target) == ("unigram", "de", "en")
+
+
+def test_a_training_starts_from_it(converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tuned.yaml").write_text(
+        f"""
+name: tuned
+data: {{source: de, target: en, corpus: {{kind: phrasebook, train: 60, validation: 20, test: 1}}}}
+training: {{start_from: '{converted}', max_steps: 4, batch_tokens: 256, bleu_sentences: 0}}
+"""
+    )
+    report = tmt.train(tmt.load_config("tuned.yaml"))
+    losses = [one["loss"] for one in read_history(Path("runs/tuned/metrics.jsonl")) if one["event"] == "validation"]
+    assert losses[-1] < losses[0]
+    assert tmt.load(report.model).translate(LINES[0]).text is not None
+
+
+def test_the_weights_may_be_float16_and_hold_copies(copied: Path, tmp_path: Path) -> None:
+    tensors = load_file(copied / "model.safetensors")
+    positions = marian.sinusoidal_positions(64, D)
+    table = torch.cat([positions[:, 0::2], positions[:, 1::2]], dim=1)
+    copies = {f"model.{stack}.embed_positions.weight": table.clone() for stack in ("encoder", "decoder")}
+    copies["lm_head.weight"] = tensors["model.shared.weight"].clone()
+    halves = {name: one.half() for name, one in (tensors | copies).items()}
+    save_file(halves, copied / "model.safetensors")
+    tmt.convert(copied, tmp_path / "made")
+    assert {one.dtype for one in load_file(tmp_path / "made" / "model.safetensors").values()} == {torch.float32}
+
+
+def _json(file: Path, **changes: Any) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda one: (one / "config.json").unlink(), "this is no model of Marian"),
+        (lambda one: (one / "config.json").write_text("{"), "not readable"),
+        (lambda one: (one / "config.json").write_text("[]"), "it is no JSON object"),
+        (lambda one: _json(one / "config.json", model_type="t5"), "model_type"),
+        (lambda one: _json(one / "config.json", normalize_before=True), "normalize_before"),
+        (lambda one: _json(one / "config.json", decoder_attention_heads=4), "attention_heads"),
+        (lambda one: _json(one / "config.json", d_model=10**9), "d_model"),
+        (
+            lambda one: _json(one / "config.json", decoder_layers=4),
+            "the weights have no tensor model.decoder.layers.3.",
+        ),
+        (lambda one: _json(one / "config.json", encoder_layers=1), "tensors belong to no model of this config"),
+        (lambda one: _json(one / "config.json", encoder_ffn_dim=32, decoder_ffn_dim=32), "shape of"),
+        (lambda one: _json(one / "config.json", eos_token_id=10**6), "embeddings"),
+        (lambda one: _json(one / "vocab.json", **{">>fra<<": 3, ">>deu<<": 4}), "translates into 2 languages"),
+        (lambda one: _json(one / "vocab.json", **{"▁": "x"}), "each piece needs a number"),
+        (lambda one: (one / "vocab.json").write_text('{"xyz": 1}'), "none of its pieces is in vocab.json"),
+        (lambda one: (one / "vocab.json").unlink(), "no such file"),
+        (lambda one: (one / "source.spm").unlink(), "no such file"),
+        (
+            lambda one: (one / "target.spm").write_bytes(b"\x0a\xff\xff\xff\xff\x0f"),
+            "not a readable SentencePiece model",
+        ),
+        (lambda one: (one / "target.spm").write_bytes(b""), "none of its pieces"),
+        (lambda one: (one / "model.safetensors").write_bytes(b"x" * 99), "not a readable safetensors file"),
+        (
+            lambda one: _weights(one, lambda t: t.update({"lm_head.weight": t["model.shared.weight"] + 1})),
+            "lm_head.weight",
+        ),
+        (lambda one: _weights(one, lambda t: t["final_logits_bias"].fill_(math.nan)), "not finite"),
+        (lambda one: _json(one / "tokenizer_config.json", target_lang=None), "does not name its languages"),
+        (lambda one: _json(one / "tokenizer_config.json", target_lang="de"), "de"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_and_nothing_is_written(
+    copied: Path, tmp_path: Path, change: Callable[[Path], Any], said: str
+) -> None:
+    change(copied)
+    with pytest.raises(TmtError) as caught:
+        tmt.convert(copied, tmp_path / "made")
+    assert said in str(caught.value)
+    assert caught.value.remedy
+    assert not (tmp_path / "made").exists()
+
+
+def test_pickled_weights_are_not_read(copied: Path, tmp_path: Path) -> None:
+    (copied / "model.safetensors").rename(copied / "pytorch_model.bin")
+    with pytest.raises(TmtError, match="pickled") as caught:
+        tmt.convert(copied, tmp_path / "made")
+    assert "save_pretrained" in caught.value.remedy
+
+
+def test_nothing_is_replaced(original: Path, converted: Path) -> None:
+    before = (converted / "config.yaml").read_bytes()
+    with pytest.raises(TmtError, match="exists already"):
+        tmt.convert(original, converted)
+    assert (converted / "config.yaml").read_bytes() == before
+
+
+def test_languages_can_be_named(copied: Path, tmp_path: Path) -> None:
+    (copied / "tokenizer_config.json").unlink()
+    assert tmt.convert(copied, tmp_path / "made", source="kor", target="English").direction == "ko-en"
+
+
+def test_a_new_file_of_pieces_has_what_was_given() -> None:
+    pieces = [Piece(mark, kind=2 if index == UNK else 3) for index, mark in enumerate(MARKS)]
+    pieces += [Piece("▁a", -1.5), Piece("한", -2.25), Piece("b" * 40, -3.0)]
+    for algorithm in ("unigram", "bpe"):
+        assert pieces_of(model_of(pieces, algorithm)) == (pieces, algorithm)
+        library = sentencepiece.SentencePieceProcessor()
+        library.load_from_serialized_proto(model_of(pieces, algorithm))
+        assert [library.id_to_piece(index) for index in range(library.get_piece_size())] == [one.text for one in pieces]
+        assert (library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()) == (1, 2, 3, 0)
+
+
+def test_hugging_faces_own_program_translates_alike(original: Path, converted: Path, tmp_path: Path) -> None:
+    """Without the pieces that only the source has: a model with random weights would write them."""
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for file in original.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    numbers = json.loads((original / "vocab.json").read_text(encoding="utf-8"))
+    written = {numbers.get(one, 0) for one in load_model_directory(converted).target.vocabulary.tokens}
+    never = [number for number in range(1, len(numbers)) if number not in written]
+    _weights(folder, lambda tensors: tensors["final_logits_bias"][:, [1, *never]].fill_(0))
+    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        model.final_logits_bias[:, [1, *never]] = -100.0
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+    ours = tmt.load(converted, beam=1, max_length_ratio=0.0, max_length_offset=20)
+    for line in LINES:
+        ids = tokenizer(unicodedata.normalize("NFKC", line), return_tensors="pt")["input_ids"]
+        found = model.generate(ids, num_beams=1, do_sample=False, max_new_tokens=20, forced_eos_token_id=None)
+        words = tokenizer.convert_ids_to_tokens(found[0][1:])
+        got = ours.translate(line).tokens
+        assert list(got)[:15] == [one for one in words if one != "</s>"][:15], line

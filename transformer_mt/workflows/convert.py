@@ -1,0 +1,125 @@
+"""Makes a model folder of a model that another program has trained."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from transformer_mt.config.languages import code_of, two_letters
+from transformer_mt.config.schema import Config, OneTokenizer
+from transformer_mt.config.section import LANGUAGE, NAME
+from transformer_mt.decoding.model_directory import save_model_directory
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import path_of
+from transformer_mt.kernels.build import build_model
+from transformer_mt.runtime.weights import require_finite, require_fit
+from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.tokenizers.sentencepiece import FILE
+from transformer_mt.text.vocabulary import Vocabulary
+from transformer_mt.workflows.converting.marian import (
+    CONFIG,
+    PIECES,
+    WEIGHTS,
+    MarianConfig,
+    PieceModel,
+    read_config,
+    read_languages,
+    read_pieces,
+    read_tensors,
+)
+
+_UNUSUAL = "Its sizes are not those of a model that this program can have."
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The model that was written. pieces: of the source and of the target"""
+
+    folder: str
+    direction: str
+    parameters: int
+    pieces: tuple[int, int]
+
+
+def convert(model: str | Path, output: str | Path, source: str | None = None, target: str | None = None) -> Converted:
+    """Write a model folder with the weights and pieces of a model of Marian in Hugging Face's form (OPUS-MT).
+
+    source, target: languages; default: those that the folder names
+    Raises TmtError if `model` cannot be converted, or if something is in the folder `output` already.
+    """
+    model, output = path_of(model), path_of(output)
+    if not (model / CONFIG).is_file():
+        remedy = f"Give a folder of Hugging Face with {CONFIG}, {WEIGHTS}, vocab.json, source.spm and target.spm."
+        raise TmtError("this is no model of Marian", place=model, remedy=remedy)
+    if output.exists():
+        raise TmtError("this exists already, and is not replaced", place=output, remedy="Choose another folder.")
+    marian, sides = read_config(model), read_pieces(model)
+    named = read_languages(model)
+    languages = _language(source or named[0], "--from", model), _language(target or named[1], "--to", model)
+    config = _config(marian, sides, languages, output)
+    weights = read_tensors(model, marian, sides)
+    codecs = (
+        _codec(config.source_tokenizer, languages[0], sides[0], model / PIECES[0]),
+        _codec(config.target_tokenizer, languages[1], sides[1], model / PIECES[1]),
+    )
+    sizes = len(codecs[0]), len(codecs[1])
+    require_finite(weights, model / WEIGHTS)
+    with torch.device("meta"):
+        shapes = {name: list(one.shape) for name, one in weights.items()}
+        require_fit(build_model(config, *sizes, "meta"), shapes, model / WEIGHTS)
+    save_model_directory(output, config, weights, codecs)
+    number = sum(one.numel() for one in weights.values())
+    return Converted(str(output), config.data.direction, number, sizes)
+
+
+def _language(code: str, option: str, model: Path) -> str:
+    known = two_letters(code) if re.fullmatch(LANGUAGE, two_letters(code)) else code_of(code)
+    if not known:
+        remedy = f"Name it, such as  {option} de"
+        raise TmtError("the folder does not name its languages", place=model, remedy=remedy)
+    return known
+
+
+def _config(
+    marian: MarianConfig, sides: tuple[PieceModel, PieceModel], languages: tuple[str, str], output: Path
+) -> Config:
+    source, target = languages
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", output.name).strip("-.")
+    options = [
+        {"kind": "sentencepiece", "algorithm": one.algorithm, "vocab_size": max(32, len(one.rows) + 4)} for one in sides
+    ]
+    try:
+        return Config.model_validate(
+            {
+                "name": name if re.fullmatch(NAME, name) else "converted",
+                "data": {
+                    "source": source,
+                    "target": target,
+                    # No corpus belongs to it. A training that starts from it names its own.
+                    "corpus": {"kind": "text", "files": {"source": f"corpus.{source}", "target": f"corpus.{target}"}},
+                    "max_length": min(marian.max_position_embeddings, 4096),
+                    "cleaning": {"unicode": "NFKC", "whitespace": "collapse"},  # as its pieces were made
+                },
+                "tokenizer": {"source": options[0], "target": options[1]},
+                "model": marian.keys(),
+                "training": {"max_epochs": 1},
+                "decoding": {"beam": min(marian.num_beams, 6) if marian.num_beams > 1 else 4, "length_penalty": 1.0},
+            }
+        )
+    except ValueError as error:
+        raise TmtError(f"this model cannot be converted: {error}", place=CONFIG, remedy=_UNUSUAL) from None
+
+
+def _codec(options: OneTokenizer, language: str, pieces: PieceModel, file: Path) -> Codec:
+    """file: of the pieces, for messages"""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, FILE).write_bytes(pieces.model)
+        try:
+            segmenter = Segmenter.of(options, language, Path(folder))
+            return Codec(segmenter, Vocabulary(segmenter.tokenizer.inventory() or []))
+        except ValueError as error:
+            raise TmtError(f"the pieces cannot be used: {error}", place=file, remedy="Copy them again.") from None
