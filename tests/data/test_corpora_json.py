@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.growth import LINEAR, assert_grows
 from transformer_mt.corpora import json_files
 from transformer_mt.corpora.json_files import JsonCorpus, objects_in
 from transformer_mt.errors import TmtError
@@ -108,13 +109,16 @@ def test_what_is_not_json_is_an_error_with_its_line(
         assert said in error.message
 
 
-@pytest.mark.parametrize(
-    "text", ["3", '"text"', "{}", '{"a": {"b": [{"de": "x"}]}}', '{"a": [1, 2]}', '{"de": "x"}\n{"de": "y"}']
-)
+@pytest.mark.parametrize("text", ["3", '"text"', "{}", '{"a": {"b": [{"de": "x"}]}}', '{"a": [1, 2]}'])
 def test_a_file_without_a_list_of_objects(text: str) -> None:
     error = _error(text)
     assert error.message == "this JSON file has no list of pairs"
     assert "kind: jsonl" in error.remedy
+
+
+def test_several_values_are_told() -> None:
+    for text in ('{"de": "x"}\n{"de": "y"}', '{"a": 1} [2]'):
+        assert _error(text).message == "this JSON file has several values, one after the other"
 
 
 def test_two_lists_are_an_error_and_a_key_chooses_one() -> None:
@@ -149,6 +153,27 @@ def test_bytes_in_another_encoding_are_named_with_their_line() -> None:
     assert caught.value.place == "a.json:2"
     assert "not UTF-8: byte 0xf6 at position 13" in caught.value.message
     assert "encoding: cp1252" in caught.value.remedy
+
+
+def test_the_line_of_a_mistake_in_utf_16(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = ["ein Satz\ta sentence"] * 3_000
+    content = "\n".join(rows).encode("utf-16")
+    for piece in (1 << 16, 999):
+        monkeypatch.setattr(lines, "_PIECE", piece)
+        place = 2 + len("\n".join(rows[:2_000]).encode("utf-16-le"))
+        Path("a.tsv").write_bytes(content[:place] + b"\x00\xdc" + content[place:])
+        with pytest.raises(TmtError) as caught:
+            list(lines.read_lines(Path("a.tsv"), "utf-16"))
+        assert caught.value.place == "a.tsv:2000"
+
+
+def test_white_space_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_PIECE", 1 << 10)
+
+    def work(number: int) -> None:
+        assert list(objects_in(_file('{"data": [' + " " * number + '{"de": "x"}]}'))) == [{"de": "x"}]
+
+    assert_grows(work, 200_000, LINEAR)
 
 
 def test_a_long_list_needs_little_memory_and_an_endless_value_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,7 +363,9 @@ class TestModel:
         corpus.write_text("The references.\n")
         for folder in ("train", "validation", "source"):
             (prepared / folder).mkdir(parents=True)
-        (prepared / "manifest.json").write_text(json.dumps({"files": [{"path": "test.en"}]}))
+        (prepared / "manifest.json").write_text(
+            json.dumps({"settings": {}, "files": [{"path": "test.en"}], "splits": {}})
+        )
         (prepared / "validation" / "target.txt").write_text("Ein Satz.\n")
         code, out, error = tmt("--model", model, "-o", "test.en")
         assert (code, out) == (2, "")
@@ -372,7 +374,11 @@ class TestModel:
             code, out, error = tmt("--model", model, "-o", file)
             assert (code, out) == (2, "")
             assert "this file belongs to a model, a run or prepared data: it is not replaced" in error
-        assert tmt("--model", model, "-o", tmp_path / "new.en")[0] == 0
+        for own in (tmp_path / "new.en", prepared / "mine.txt"):
+            own.write_text("old")
+            assert tmt("--model", model, "-o", own)[0] == 0
+        (prepared / "manifest.json").write_text('{"name": "of another program"}')
+        assert tmt("--model", model, "-o", prepared / "validation" / "target.txt")[0] == 0
 
     def test_translations_are_written_if_nobody_reads_the_scores(self, tmt, model, tmp_path, monkeypatch):
         class Gone(io.StringIO):

@@ -257,7 +257,7 @@ def test_a_workbook_inside_an_archive_is_not_proposed(capsys: pytest.CaptureFixt
         archive.write(_table("b.tsv", PAIRS["de", "en"]))
     proposal = propose_config("a.zip")
     assert proposal.config.data.corpus[0].files == ("a.zip/b.tsv",)
-    assert "a.zip: workbooks and Parquet files in it are not read; unpack it" in capsys.readouterr().err
+    assert "a.zip: only its tables of text are read; unpack it for the others" in capsys.readouterr().err
     assert "Unpack a.zip first" in _error("a.zip/a.xlsx").remedy
     with zipfile.ZipFile("b.zip", "w") as archive:
         archive.writestr("b.txt", "eine Zeile\n")
@@ -644,7 +644,7 @@ def test_a_large_validation_set_without_a_test_set_is_the_test_set(monkeypatch: 
     (corpus,) = proposal.config.data.corpus
     assert ([dict(one) for one in corpus.files], dict(corpus.test["dev"])) == ([files["train"]], files["dev"])
     assert corpus.split.validation == held_out(200)
-    said = "training train, of which validation pairs are drawn, because the sets of that name are large"
+    said = "training train, of which validation pairs are drawn: sets for validation with 40 pairs are test sets"
     assert ("splits", f"by the names of the files: {said}; test dev (40 pairs)") in proposal.summary
     monkeypatch.setattr(proposal_splits, "_LARGE", 40)
     assert _corpus(propose_config("d"))["validation"] == files["dev"]
@@ -737,7 +737,7 @@ def test_tables_below_folders_are_read_beside_notes_and_samples(capsys: pytest.C
         assert (corpus["train"], corpus["validation"]) == wanted
         assert f"d/{name}: not read" in capsys.readouterr().err
     _objects("d/sample.json", KO_EN[:30])
-    assert _corpus(propose_config("d"))["train"] == ("d/1.Training/a.json", "d/sample.json")
+    assert sorted(_corpus(propose_config("d"))["train"]) == ["d/1.Training/a.json", "d/sample.json"]
 
 
 def test_splits_of_several_forms_are_one_corpus_of_ai_hub() -> None:
@@ -777,7 +777,7 @@ def test_of_several_lists_the_largest_with_pairs_is_read() -> None:
     Path("a.json").write_text(json.dumps({"contributors": people, "data": KO_EN, "tags": ["x"]}), encoding="utf-8")
     proposal = propose_config("a.json")
     assert _corpus(proposal) == {"kind": "json", "list_key": "data", "source_column": "ko", "target_column": "en"}
-    assert ("", "lists that are not read: contributors") in proposal.summary
+    assert ("", "lists that are not read: contributors; to use one, write it to a file of its own") in proposal.summary
     assert proposal.pairs == 300
 
 
@@ -786,12 +786,11 @@ def test_of_several_lists_the_largest_with_pairs_is_read() -> None:
     [
         ({"info": {"v": 1}, "data": {"list": KO_EN}}, "none"),
         ({"paragraph": [{"id": "1", "sentences": KO_EN}]}, "id"),
-        (KO_EN[0]["ko"], "none"),
     ],
 )
 def test_lists_inside_objects_are_not_read_and_told(content: Any, seen: str) -> None:
     for indent in (None, 1):
-        Path("a.json").write_text(json.dumps([content] if isinstance(content, str) else content, indent=indent))
+        Path("a.json").write_text(json.dumps(content, indent=indent))
         error = _error("a.json")
         assert error.message == "this JSON file has no list of objects with two texts"
         assert f"Texts of an object: {seen}. Lists inside objects are not read" in error.remedy
@@ -852,6 +851,157 @@ def test_an_archive_of_both_splits_is_read_as_one_is_unpacked() -> None:
             archive.writestr(name, json.dumps({"data": some}))
     corpus = _corpus(propose_config("a.zip"))
     assert (corpus["train"], corpus["validation"]) == (("a.zip/1.Training/x/a.json",), "a.zip/2.Validation/x/b.json")
+
+
+@pytest.mark.parametrize("name", ["dev/pairs.tsv", "test/scores.csv"])
+def test_tables_in_folders_below_do_not_hide_parallel_files(name: str) -> None:
+    _parallel("d", train=200)
+    Path("d", name).parent.mkdir()
+    Path("d", name).write_text("one\t1\ntwo\t2\n", encoding="utf-8")
+    proposal = propose_config("d")
+    assert proposal.pairs == 200
+    assert proposal.config.data.corpus[0].kind == "text"
+
+
+def test_beside_a_table_only_folders_of_splits_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """And what is no table there is told."""
+    pairs = PAIRS["de", "en"]
+    Path("d/raw").mkdir(parents=True)
+    Path("d/tests").mkdir()
+    Path(_table("a.tsv", pairs[:200])).rename("d/corpus.tsv")
+    Path(_table("a.tsv", pairs[200:250])).rename("d/raw/old.tsv")
+    Path("d/tests/fixture.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert propose_config("d").pairs == 200
+    said = capsys.readouterr().err
+    assert "d/tests/fixture.csv: not read" in said
+    Path(_table("a.tsv", pairs[250:])).rename("d/tests/test.tsv")
+    proposal = propose_config("d")
+    assert (proposal.config.data.corpus[0].test, proposal.pairs) == ({"tests-test": "d/tests/test.tsv"}, 200)
+
+
+@pytest.mark.parametrize("key", ["creators", "resources", None])
+def test_json_about_a_corpus_is_no_corpus(key: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("d").mkdir()
+    Path(_table("a.tsv", PAIRS["de", "en"])).rename("d/a.tsv")
+    people = [{"name": f"Anna Schmidt {n}", "affiliation": "University of Edinburgh"} for n in "abc"]
+    Path("d/metadata.json").write_text(json.dumps({key: people} if key else people), encoding="utf-8")
+    assert propose_config("d").pairs == 300
+    assert "d/metadata.json: not read" in capsys.readouterr().err
+    _objects("d/more.json", [{"de": de, "en": en} for de, en in PAIRS["ko", "de"][:5]])
+    assert propose_config("d").pairs == 305, "but few pairs are pairs"
+
+
+def test_files_of_several_forms_whose_names_are_exchanged_are_not_read_by_their_headers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _objects("d/train/a.json", [{"ko": one["en"], "en": one["ko"]} for one in KO_EN[:200]])
+    Path("d/valid").mkdir()
+    rows = "".join(f'"{one["en"]}","{one["ko"]}"\n' for one in KO_EN[200:])
+    Path("d/valid/b.csv").write_text(f"ko,en\n{rows}", encoding="utf-8")
+    corpus = _corpus(propose_config("d", "ko", "en"))
+    assert (corpus["kind"], corpus["source_column"]) == ("json", "en")
+    assert "d/valid/b.csv: not read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "target"),
+    [
+        (("de", "en_mt", "en_reference"), "en_reference"),
+        (("de", "en_raw", "en"), "en"),
+        (("de", "NMT", "en_US"), "en_US"),
+    ],
+)
+def test_a_suffix_is_no_region_and_a_machine_is_named_in_many_ways(names: Sequence[str], target: str) -> None:
+    rows = [(de, f"{en} now", en) for de, en in PAIRS["de", "en"]]
+    assert _corpus(propose_config(_table("a.tsv", [names, *rows])))["target_column"] == target
+
+
+def test_maltese_is_no_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["Il-kelb", "Marija", "Ommi", "Dan ir-raġel", "Qattus iswed", "Ħija ż-żgħir"]
+    maltese = [f"{names[n % 6]} kien qed jiekol l-ikel fil-ġnien tad-dar il-kbira numru {n}." for n in range(300)]
+    rows = [(en, mt) for (_, en), mt in zip(PAIRS["de", "en"], maltese, strict=True)]
+    propose_config(_table("a.tsv", [("en", "mt"), *rows]), "en", "mt")
+    assert "machine" not in capsys.readouterr().err
+
+
+def test_a_pattern_never_searches_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposal_splits, "_MANY", 4)
+    asked = list[str]()
+    monkeypatch.setattr(proposal_splits, "files_like", lambda pattern: asked.append(pattern) or [])
+    for folder in ("a", "b"):
+        for n in range(4):
+            _objects(f"{folder}/{n}.json", KO_EN[8 * n : 8 * n + 8])
+    _objects("dev/x.json", KO_EN[200:205])
+    propose_config(["a", "b", "dev"])
+    assert not [one for one in asked if one.startswith(("/*", "*"))]
+    proposal_splits._pattern_of([(Path("/usr/a.json"),), (Path("/usr/lib/b.json"),)])
+    assert not [one for one in asked if "**" in one], "a folder with far more files"
+
+
+def test_contents_and_not_names_tell_whether_an_archive_is_unpacked() -> None:
+    """Also in two archives."""
+    rows = [{"ko": f"{one['ko']} {n:03}", "en": f"{one['en']} {n:03}"} for n, one in enumerate(KO_EN)]
+    texts = [json.dumps(rows[n : n + 50]) for n in (0, 50, 100)]
+    longest = max(map(len, texts))
+    texts = [text.ljust(longest) for text in texts]
+    _objects("d/y/part.json", [])
+    Path("d/y/part.json").write_text(texts[0], encoding="utf-8")
+    for name, content in (("one", texts[1]), ("two", texts[2]), ("again", texts[2]), ("unpacked", texts[0])):
+        with zipfile.ZipFile(f"d/{name}.zip", "w") as archive:
+            archive.writestr("x/part.json", content)
+    assert propose_config("d").pairs == 150
+
+
+def test_parallel_files_in_an_archive_beside_tables_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _objects("d/s/b.json", KO_EN)
+    with zipfile.ZipFile("d/s/one.zip", "w") as archive:
+        for name, text in (("a.de", "eins"), ("a.en", "one"), ("info.json", '{"a": "b"}'), ("stats.csv", "a,b\n1,2\n")):
+            archive.writestr(name, text)
+    Path("d/s/broken.zip").write_bytes(b"PK and no more")
+    assert propose_config("d").pairs == 300
+    said = capsys.readouterr().err
+    assert "s/one.zip" in said
+    assert "s/broken.zip" in said
+
+
+def test_json_lines_with_a_first_line_beyond_the_head() -> None:
+    rows = [{**one, "embedding": [0.123] * 30_000} for one in KO_EN[:30]]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert _corpus(propose_config("a.jsonl"))["kind"] == "jsonl"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"de": "a", "en": "b"},\n{"de": "c", "en": "d"},\n', "a.json:1: invalid JSON: Extra data at character 23"),
+        ('{\n"de": "a",\n"en": "b"\n}\n{\n"de": "c",\n"en": "d"\n}\n', "several values, one after the other"),
+        ('[["a", "b"], ["c", "d"]]', "{source: .[0], target: .[1]}"),
+        ('["a", "b"]', "A pair is an object"),
+    ],
+)
+def test_other_json_gets_the_remedy_that_it_needs(text: str, said: str) -> None:
+    Path("a.json").write_text(text, encoding="utf-8")
+    assert said in str(_error("a.json"))
+
+
+def test_names_of_products_are_no_splits() -> None:
+    pairs = PAIRS["de", "en"]
+    for n, name in enumerate(("Office", "Windows", "VS Code", "VLAN", "TSV a")):
+        Path("d").mkdir(exist_ok=True)
+        Path(_table("a.tsv", pairs[60 * n : 60 * n + 60])).rename(f"d/{name}.tsv")
+    assert "validation" not in _corpus(propose_config("d"))
+    assert roles_of([(Path("d/TL1.tsv"),), (Path("d/VL_x.tsv"),)]) != {}
+
+
+def test_files_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Path]()
+    monkeypatch.setattr(
+        "transformer_mt.workflows.proposal.tables.contents_of", lambda file: asked.append(file) or contents_of(file)
+    )
+    _objects("d/train.json", KO_EN[:200])
+    _objects("d/dev.json", KO_EN[200:])
+    propose_config("d")
+    assert sorted(map(str, asked)) == ["d", "d/dev.json", "d/train.json"]
 
 
 def test_folders_far_apart_say_nothing() -> None:

@@ -16,6 +16,7 @@ MODEL = "model"  # in it: the folder of the final model
 SCORES, STEPS = "scores.json", ".steps"  # in the folder of a model; of which checkpoints it is made
 STATE, SUMS = "state.json", "SHA256SUMS"  # in the folder of a checkpoint: where the training stands; checksums
 WEIGHTS = "model.safetensors"  # in the folder of a model, and of a checkpoint
+_PREPARED = {MANIFEST, "source.txt", "target.txt", "tokenizer.json", "vocabulary.txt", "tags.txt"}
 _OWN = {CONFIG, FACTS, METRICS, LOG, SCORES, STEPS, STATE, SUMS}
 
 
@@ -25,8 +26,16 @@ def belongs_to_run(file: Path) -> bool:
     is_tokenizer = folder.name in ("source", "target") and (folder.parent / WEIGHTS).exists()
     is_run = any((folder / name).exists() for name in (FACTS, METRICS, STATE, WEIGHTS))
     is_named = file.name in _OWN or file.suffix == Path(WEIGHTS).suffix
-    is_prepared = any((one / MANIFEST).exists() and (one / "train").is_dir() for one in (folder, folder.parent))
+    is_part = file.name in _PREPARED or file.suffix in (".ids", ".offsets", ".model", ".safetensors")
+    is_prepared = is_part and any(_is_manifest(one / MANIFEST) for one in (folder, folder.parent))
     return file.is_file() and (is_tokenizer or is_prepared or (is_run and is_named))
+
+
+def _is_manifest(file: Path) -> bool:
+    """Whether this is what `prepare` writes; many programs have a file of this name."""
+    with suppress(OSError, ValueError, RecursionError):
+        return {"settings", "files", "splits"} <= set(json.loads(file.read_text(encoding="utf-8")))
+    return False
 
 
 def owner_of_corpus(file: Path, models: Iterable[Path] = ()) -> Path | None:

@@ -90,8 +90,10 @@ class AihubCorpus(FilesCorpus):
     def _files_in(self, folder: Path, archive: Path | None) -> list[Path]:
         """archive: the one that the folder is inside, or that it is"""
         inside = with_archived(files_below(folder) if archive is None else [archive], _IN_ARCHIVES)
-        inside = [file for file in inside if file.is_relative_to(folder) or file == archive]
+        inside = [file for file in inside if file.is_relative_to(folder)]
         inside = [file for file in inside if not file.name.startswith("~$")]  # those of an open Excel
+        if archive is not None and folder != archive and not inside:
+            check_exists(folder)
         if not (found := [file for file in inside if file.suffix.lower() in SUFFIXES]):
             packed = any(file.suffix.lower() in _PACKED for file in inside)
             remedy = (

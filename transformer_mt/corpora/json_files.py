@@ -6,7 +6,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,73 +101,19 @@ def lists_in(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> Ite
             deque(items, maxlen=0)
         else:
             text.value()
-    if text.next() and has_lists:  # without a list, these may be JSON lines
-        raise text.error("Extra data", text.at)
-
-
-Fields = dict[str | int, list[str]]  # the texts of each
-
-
-def json_table(file: Path, head: str, encoding: str, most: int) -> tuple[str, Fields, dict[str, Any], dict[str, str]]:
-    """The kind that reads a file, the fields of its first `most` objects, and keys of a config with the reasons.
-
-    head: the beginning of the file. Of several lists, the largest whose objects have two texts counts.
-    """
-    if _is_json_lines([line for line in head.split("\n") if line.strip()][:2]):
-        lines = islice((one for one in read_lines(file, encoding) if one[1].strip()), most)
-        return "jsonl", fields_of(parse_json(line, file, number) for number, line in lines), {}, {}
-    found: dict[str, tuple[int, Fields]] = {}  # by its key, how many objects a list has
-    for name, items, has_objects in lists_in(file, encoding):
-        some = list(islice(items, most)) if has_objects else []
-        if not name:
-            found[name] = len(some), fields_of(some)
-            break
-        if has_objects:
-            found[name] = len(some) + sum(1 for _ in items), fields_of(some)
-    tables = {name: one for name, one in found.items() if len(one[1]) > 1}
-    if not tables:
-        seen = listed([str(field) for _, fields in found.values() for field in fields])
-        remedy = "Lists inside objects are not read:  jq -c '.KEY[].LIST[]' OLD > NEW.jsonl"
-        remedy = f"Texts of an object: {seen}. {remedy}"
-        raise TmtError("this JSON file has no list of objects with two texts", place=file, remedy=remedy)
-    best = max(tables, key=lambda name: tables[name][0])
-    others = [name for name in found if name != best]
-    options, reasons = {"list_key": best}, {"list_key": f"lists that are not read: {listed(others)}"}
-    return "json", tables[best][1], options if others else {}, reasons if others else {}
-
-
-def _is_json_lines(lines: Sequence[str]) -> bool:
-    """Whether the first of these lines is an object with two texts; one alone has no list, as a file with one has."""
-    try:
-        first = json.loads(lines[0])
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(first, dict) or len(fields_of([first])) < 2:
-        return False
-    lists = [one for one in first.values() if isinstance(one, list) and one and isinstance(one[0], dict)]
-    return len(lines) > 1 or not lists
-
-
-def fields_of(records: Iterable[Any]) -> Fields:
-    """The texts of each field; those of an object inside a record are `object.field`."""
-    found: Fields = {}
-
-    def add(value: Any, path: str) -> None:
-        if isinstance(value, dict):
-            for key, inside in value.items():
-                add(inside, f"{path}.{key}" if path else str(key))
-        elif path and not isinstance(value, list):
-            found.setdefault(path, []).append(str(value) if isinstance(value, bool) else cell_text(value, path, ""))
-
-    for record in records:
-        add(record, "")
-    return found
+    if text.next():
+        raise text.error("Extra data", text.at) if has_lists else _several_values(file)
 
 
 def _no_list(file: Path, key: str | None) -> TmtError:
     where = "at the top level or under a key" if key is None else f"under the key {key}"
     remedy = f"It must be a list of objects {where}. JSON lines, an object in each line, are of  kind: jsonl."
     return TmtError("this JSON file has no list of pairs", place=file, remedy=remedy)
+
+
+def _several_values(file: Path) -> TmtError:
+    remedy = "JSON lines, an object in each line, are of  kind: jsonl. To write them:  jq -c . OLD > NEW.jsonl"
+    return TmtError("this JSON file has several values, one after the other", place=file, remedy=remedy)
 
 
 def _several_lists(file: Path, found: Sequence[str]) -> TmtError:
@@ -243,7 +188,7 @@ class _Text:
         """Whether the first value of the list that begins here is an object."""
         while True:
             begin = _after_space(self._text, self.at + 1)
-            if begin < len(self._text) or not self._read(1):
+            if begin < len(self._text) or not self._read(len(self._text) - self.at):
                 return self._text[begin : begin + 1] == "{"
 
     def error(self, problem: str, place: int) -> TmtError:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.corpora.json_files import fields_of, json_table
+from transformer_mt.corpora.json_looking import fields_of, json_table
 from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
 from transformer_mt.corpora.quoting import csv_rows, is_separator_line, parse_csv
 from transformer_mt.corpora.tables import is_header, listed

@@ -30,11 +30,11 @@ _ROLES = {  # a name with words of several is the first of them
 }
 _WEAKER = {  # they tell something only if no other word does: every corpus of AI Hub is `AI 학습용 데이터`
     TEST: {"평가", "시험", "테스트"},
-    VALIDATION: {"검증", "VL", "VS"},  # AI Hub's names for labels and sources
-    TRAIN: {"학습", "훈련", "TL", "TS"},
+    VALIDATION: {"검증"},
+    TRAIN: {"학습", "훈련"},
 }
 _HELD_OUT = re.compile("held[-_ ]out")
-_AI_HUB = re.compile(r"(?:TL|TS|VL|VS)(?![^\W\d_])")  # at the beginning of a name
+_AI_HUB = re.compile(r"([TV])[LS](?![^\W\d_])")  # AI Hub's names of labels and sources, for training and validation
 _DATA = re.compile(r"(?<=[가-힣]{2})(?:용|데이터|세트|셋)+(?![가-힣])")  # `검증용데이터`: data for validation
 
 
@@ -68,8 +68,7 @@ def _words(part: str) -> set[str]:
     """The words of a name, also of `DevData`."""
     part = unicodedata.normalize("NFC", part)
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", part).lower()
-    words = re.findall(r"[^\W\d_]+", _DATA.sub("", _HELD_OUT.sub("heldout", apart)))
-    return {*words, *_AI_HUB.findall(part[:2])} if _AI_HUB.match(part) else set(words)
+    return set(re.findall(r"[^\W\d_]+", _DATA.sub("", _HELD_OUT.sub("heldout", apart))))
 
 
 def names_of(entries: Sequence[Files], far_apart: int = 1) -> list[str]:
@@ -95,7 +94,11 @@ def roles_of(entries: Sequence[Files]) -> Mapping[Files, str]:
 
     Beside smaller files for validation or test, those whose names tell nothing are for training.
     """
-    told = dict(zip(entries, map(role_of, names_of(entries)), strict=True))
+    names = names_of(entries)
+    told = dict(zip(entries, map(role_of, names), strict=True))
+    marks = [_AI_HUB.match(PurePath(name).name) for name in names]
+    if not any(told.values()) and {"T", "V"} <= {mark[1] for mark in marks if mark}:
+        told = {one: mark and {"T": TRAIN, "V": VALIDATION}[mark[1]] for one, mark in zip(entries, marks, strict=True)}
     roles = {files: role or TRAIN for files, role in told.items()}
     train = [files for files, role in roles.items() if role == TRAIN]
     others = [files for files, role in roles.items() if role != TRAIN]
@@ -108,15 +111,17 @@ def roles_of(entries: Sequence[Files]) -> Mapping[Files, str]:
     return roles
 
 
-def mixed_of(entries: Sequence[Files]) -> tuple[Path, str] | None:
-    """The first file that is a validation or test set by its name, and which of these it is.
+def mixed_of(entries: Sequence[Files], also_alone: bool = False) -> tuple[Path, str] | None:
+    """Of several files, the first that is a validation or test set by its name, and which of these it is.
 
-    If the files are far apart, the folder of each counts here: a message does no harm. So does the folder of all of
-    them if it is named `Validation`; but `~/dev` and `tests` may have any files.
+    If the files are far apart, the folder of each counts here: a message does no harm.
+    also_alone: also a single file, and all files in a folder `Validation`; but `~/dev` and `tests` may have any files
     """
+    if len(entries) < 2 and not also_alone:
+        return None
     told = list(zip(entries, map(role_of, names_of(entries, far_apart=2)), strict=True))
     found = next(((files[0], role) for files, role in told if role is not None and role != TRAIN), None)
-    if found is None and entries and not any(role for _, role in told):
+    if found is None and also_alone and entries and not any(role for _, role in told):
         path = PurePath(str(entries[0][0]))
         folders = (words for part in path.parts[:-1] if len(words := _words(part)) == 1)
         found = next(((entries[0][0], VALIDATION) for words in folders if words & {"validation", "valid"}), None)

@@ -317,11 +317,11 @@ class CsvCorpus(FilesCorpus):
 
 
 def cell_text(value: Any, column: str, place: str) -> str:
-    """The text of a cell: a number as text, "" for None and NaN. Raises TmtError for other values than these."""
+    """The text of a cell: a number as text, "" for None and NaN. Raises TmtError for a list or an object."""
     if value is None or value != value:  # pandas writes NaN for an empty cell
         return ""
-    if isinstance(value, list | dict | bool):
-        kind = "true or false" if isinstance(value, bool) else "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, (list, dict)):
+        kind = "an object" if isinstance(value, dict) else "a list"
         remedy = "Name a column with sentences."
         raise TmtError(f"'{column}' contains {kind}, not a sentence", place=place, remedy=remedy)
     return value if isinstance(value, str) else str(value)

@@ -28,7 +28,6 @@ from transformer_mt.files.opening import (
     members,
     open_bytes,
     open_stored,
-    read_head,
     readable,
 )
 from transformer_mt.files.web_page import empty_file, is_web_page, web_page
@@ -142,11 +141,13 @@ def read_text(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> It
 
     Raises TmtError as `read_lines`.
     """
-    check_head(file)
-    if "\n".encode(encoding) == b"\n":
-        _check_first(read_head(file, 512).split(b"\n")[0] + b"\n", file, in_corpus)
-    for number, piece in enumerate(filter(None, _pieces(file, encoding, in_corpus))):
-        yield piece if number else piece.removeprefix("\ufeff")
+    check_exists(file)
+    pieces = filter(None, _pieces(file, encoding, in_corpus))
+    first = next(pieces, None)
+    if first is None:
+        raise empty_file(file)
+    yield first.removeprefix("\ufeff")
+    yield from pieces
 
 
 def _wrong_encoding(
@@ -352,16 +353,22 @@ def _decoded(path: Path, encoding: str, longest: int) -> Iterator[str]:
 
 def _pieces(path: Path, encoding: str, in_corpus: bool = True) -> Iterator[str]:
     """The text of a file. Raises TmtError with the line of bytes that are not in this encoding."""
-    decoder, number, has_bytes_as_lines = codecs.getincrementaldecoder(encoding)(), 1, "\n".encode(encoding) == b"\n"
+    is_ascii, number = "\n".encode(encoding) == b"\n", 1
+    decoder, lenient = (codecs.getincrementaldecoder(encoding)(errors) for errors in ("strict", "ignore"))
     with readable(path, "reading a text file"), open_bytes(path) as stream:
-        for raw in chain(iter(lambda: stream.read(_PIECE), b""), [None]):
+        for count, raw in enumerate(chain(iter(lambda: stream.read(_PIECE), b""), [None])):
+            if count == 0 and raw and is_ascii:
+                _check_first(raw.removeprefix(codecs.BOM_UTF8).split(b"\n")[0] + b"\n", path, in_corpus)
+            state = decoder.getstate()
             try:
                 text = decoder.decode(raw or b"", final=raw is None)
             except UnicodeDecodeError as error:
-                wrong, begin = error.object, error.object.rfind(b"\n", 0, error.start) + 1 if has_bytes_as_lines else 0
-                number += wrong.count(b"\n", 0, begin)
-                error.object, error.start, error.end = wrong[begin:], error.start - begin, error.end - begin
-                raise _wrong_encoding(error, encoding, path, [(number, wrong[begin:])], in_corpus) from None
+                begin = error.object.rfind(b"\n", 0, error.start) + 1 if is_ascii else 0
+                lenient.setstate(state)
+                before = len(error.object) - len(raw or b"")  # bytes that were left of the piece before
+                number += lenient.decode((raw or b"")[: max(0, error.start - before)]).count("\n")
+                error.object, error.start, error.end = error.object[begin:], error.start - begin, error.end - begin
+                raise _wrong_encoding(error, encoding, path, [(number, error.object)], in_corpus) from None
             except UnicodeError:  # of UTF-16 and UTF-32
                 remedy = "Name the encoding in which it is written, such as utf-8 or utf-16-le."
                 raise TmtError(f"no byte order mark, so this is not {encoding}", place=path, remedy=remedy) from None

@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -24,6 +25,7 @@ from transformer_mt.files.remote import open_address
 
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
 _TO_UNPACK = (".xlsx", ".xls", ".parquet", ".zip")  # not read inside an archive
+_LANGUAGE = re.compile(r"\.(?!txt|pdf|hwp|doc|png|jpg|gif|xml|htm|log|md|py|sh)[a-z]{2,3}")  # as of `corpus.de`
 _BUFFER = 1 << 17  # bytes
 _TERMINALS = ("/dev/stdin", "/dev/tty", "/dev/null")  # character devices that end
 _ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
@@ -38,31 +40,58 @@ def archive_of(path: Path) -> Path | None:
     return next((folder for folder in zips if folder.is_file()), None)
 
 
-def members(archive: Path) -> dict[str, int]:
-    """The files in a .zip archive, sorted by name, and the unpacked size of each. Raises TmtError if it is damaged."""
+def members(archive: Path) -> dict[str, tuple[int, int]]:
+    """The files in a .zip archive, sorted by name, with the unpacked size and the CRC-32 of each.
+
+    Raises TmtError if it is damaged.
+    """
     try:
         with zipfile.ZipFile(archive) as opened:
-            return dict(sorted((one.filename, one.file_size) for one in opened.infolist() if not one.is_dir()))
+            found = [(one.filename, (one.file_size, one.CRC)) for one in opened.infolist() if not one.is_dir()]
+            return dict(sorted(found))
     except _DAMAGED as error:
         raise damaged(error, archive, archive) from None
 
 
 def with_archived(files: Sequence[Path], suffixes: Collection[str]) -> list[Path]:
-    """The files; instead of a .zip archive, those inside it with these suffixes, unless they are among the files.
+    """The files; instead of a .zip archive, those inside it with these suffixes, each content once.
 
-    An archive stays if it has no tables, or some that must be unpacked first. Raises TmtError if it is damaged.
+    An archive stays beside them if it has tables that must be unpacked, or files named by languages; and alone if it is
+    damaged or has no tables.
     """
-    found, sizes = list[Path](), {(file.name, file.stat().st_size) for file in files}
+    found, plain = list[Path](), dict[tuple[str, int], list[Path]]()
+    for file in files:
+        plain.setdefault((file.name, file.stat().st_size), []).append(file)
+    seen: set[tuple[str, int, int]] = set()
     for file in files:
         if file.suffix.lower() != ".zip":
             found.append(file)
             continue
-        inside = [(PurePath(name), size) for name, size in members(file).items() if not name.startswith("__MACOSX/")]
-        tables = [one for one in inside if one[0].suffix.lower() in (*suffixes, *_TO_UNPACK) and not is_hidden(one[0])]
-        missing = [path for path, size in tables if (path.name, size) not in sizes]
-        found += [file / path for path in missing if path.suffix.lower() in suffixes]
-        if not tables or any(path.suffix.lower() in _TO_UNPACK for path in missing):
+        try:
+            inside = {PurePath(name): one for name, one in members(file).items() if not name.startswith("__MACOSX/")}
+        except TmtError:
             found.append(file)
+            continue
+        tables = [path for path in inside if path.suffix.lower() in (*suffixes, *_TO_UNPACK) and not is_hidden(path)]
+        missing = list[PurePath]()
+        for path in tables:
+            size, crc = inside[path]
+            same = plain.get((path.name, size), [])
+            if (path.name, size, crc) not in seen and not any(_crc_of(one) == crc for one in same):
+                missing.append(path)
+            seen.add((path.name, size, crc))
+        found += [file / path for path in missing if path.suffix.lower() in suffixes]
+        others = [path for path in inside if _LANGUAGE.fullmatch(path.suffix) and path not in tables]
+        if not tables or others or any(path.suffix.lower() in _TO_UNPACK for path in missing):
+            found.append(file)
+    return found
+
+
+def _crc_of(file: Path) -> int:
+    found = 0
+    with readable(file, "reading a file"), file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            found = zlib.crc32(block, found)
     return found
 
 

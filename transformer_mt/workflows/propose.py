@@ -361,7 +361,7 @@ class _Choice:
     def _files(self) -> list[str]:
         """The files of all entries, as a user names them; of many, the first."""
         files = [file for one in self.found.corpora for file in one.files]
-        return [*files[:_SHOWN], f"... and {len(files) - _SHOWN:,} more"] if len(files) > _SHOWN + 1 else files
+        return [*files[:_SHOWN], f"... and {len(files) - _SHOWN:,} more"] if len(files) > _SHOWN else files
 
     def _summary(self) -> tuple[tuple[str, str], ...]:
         source, target = self.found.languages
@@ -373,7 +373,7 @@ class _Choice:
                 form.append(f"columns {entry['source_column']} and {entry['target_column']}")
             more = f" and {len(one.files) - _SHOWN:,} more" if len(one.files) > _SHOWN else ""
             data.append(("data", f"{', '.join(one.files[:_SHOWN])}{more}: {', '.join(form)}"))
-            said = (reasons.get(key) for key in ("exchanged", "sheet", "list_key", "header", "columns"))
+            said = (reasons.get(key) for key in ("exchanged", "sheet", "list_key", "header", "forms", "columns"))
             data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
             data += [("splits", reasons["splits"])] if "splits" in reasons else []
         number = f"{'about ' if self.count.about else ''}{self.count.pairs:,}"

@@ -22,11 +22,11 @@ from transformer_mt.text.script import SPACELESS_LETTER
 _NAMED = ("text", "tmx")  # kinds whose columns are languages
 _EMPTY = "empty in"
 _BY_HAND = "Or name two in a config:  tmt init files -o C   (source_column, target_column)"
-_BY_MACHINES = ("mt", "machine_translation", "기계번역", "기계번역문")  # names of columns
+_BY_MACHINES = {"mt", "nmt", "smt", "machine", "기계번역", "기계번역문"}  # words in names of columns
 _SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
-_ONE_NAME = re.compile(r"[^\W\d_]+(?:[-_][A-Za-z]{2,4})?")  # `ko`, `German` or `de_AT`
+_ONE_NAME = re.compile(r"[^\W\d_]+(?:[-_](?!MT)(?:[A-Z]{2}|Hans|Hant))?")  # `ko`, `German` or `de_AT`
 SHOWN = 12  # columns, in a message
 CELLS = 300  # whose language is looked at
 
@@ -66,8 +66,6 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         raise TmtError(problem, place=file, remedy=remedy)
     if len(chosen) > 2:
         chosen = _named_alone(contents, chosen) or chosen
-    for side in chosen:
-        _note_doubtful(contents, file, side, faults)
     if len(chosen) > 2:
         if contents.kind == "tmx":
             which = f"Languages seen: {seen}. Name two:  --source de --target en"
@@ -77,6 +75,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
             how = f"Remove the others. {_BY_HAND}"
         remedy = f"Columns seen: {seen}. {how}"
         raise TmtError(f"{len(chosen)} columns are sentences", place=file, remedy=remedy)
+    for side in chosen:
+        _note_doubtful(contents, file, side, faults)
     first, second = chosen
     if first.language == second.language:
         remedy = f"Columns seen: {seen}. If that is wrong, give both languages:  --source de --target en"
@@ -93,30 +93,39 @@ def _named_alone(contents: Contents, sides: Sequence[Side]) -> list[Side]:
     """
     found: dict[str, list[Side]] = {}
     for side in sides:
-        looks = _looks_like(contents, side.column) or side.language
+        is_sure = _is_named(side) and not _is_machines(side)
+        looks = side.language if is_sure else _looks_like(contents, side.column) or side.language
         own = next((one for one in found if same_language(one, looks)), looks)
         found.setdefault(own, []).append(Side(side.column, own))
-    chosen = [some if len(some) == 1 else [one for one in some if _is_named(one)] for some in found.values()]
+    chosen = []
+    for some in found.values():
+        people = [one for one in some if not _is_machines(one)] or some
+        chosen.append(people if len(people) == 1 else [one for one in people if _is_named(one)])
     return [one for (one,) in chosen] if [len(some) for some in chosen] == [1, 1] else []
 
 
 def _is_named(side: Side) -> bool:
-    """Whether a column is named as its language and nothing else: `ko`, `German`, `translation.de`."""
+    """Whether a column is named as its language and nothing else: `ko`, `German`, `pt_BR`, `translation.de`."""
     name = str(side.column).rpartition(".")[2]
     return bool(_ONE_NAME.fullmatch(name)) and same_language(code_of(name) or "und", side.language)
 
 
+def _is_machines(side: Side) -> bool:
+    """Whether a column has a machine's translations, by its name: `mt`, `en_mt`, `NMT output`; but Maltese is `mt`."""
+    words = set(re.findall(r"[^\W\d_]+", str(side.column).rpartition(".")[2].casefold()))
+    return not words.isdisjoint(_BY_MACHINES) and side.language != "mt"
+
+
 def _note_doubtful(contents: Contents, file: Path, side: Side, faults: Mapping[str | int, str]) -> None:
     """Notes on a side that may be the wrong column. Raises TmtError if it is a machine's, in place of one with gaps."""
-    is_machines = str(side.column).rpartition(".")[2].casefold() in _BY_MACHINES and side.language != "mt"
     gaps = (name for name, fault in faults.items() if fault.startswith(_EMPTY))
     name = next((name for name in gaps if _is_named(Side(name, side.language))), None)
     if name is not None and not _is_named(side):
-        if is_machines:
+        if _is_machines(side):
             problem = f"the column {name} is {faults[name]}, and {side.column} would be read in its place"
             raise TmtError(problem, place=file, remedy=f"Remove the rows without it. {_BY_HAND}")
         note(f"{file}: the column {name} is {faults[name]}, and {side.column} is read in its place")
-    if is_machines:
+    if _is_machines(side):
         note(f"{file}: the column {side.column} is the translation of a machine, by its name")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,9 +63,11 @@ def count_pairs(corpus: Corpus, seen: set[int]) -> Count:
 
 def count_held_out(corpus: FilesCorpus, files: Sequence[tuple[Path, ...]]) -> int:
     """The number of pairs in some files of a corpus that is read by nobody else. Raises TmtError as `count_pairs`."""
-    pairs = [bool(pair.source.strip() and pair.target.strip()) for some in files for pair in corpus.read_files(*some)]
-    _note_skipped(corpus, pairs.count(False))
-    return pairs.count(True)
+    read = Counter[bool]()
+    for some in files:
+        read.update(bool(one.source.strip() and one.target.strip()) for one in corpus.read_files(*some))
+    _note_skipped(corpus, read[False])
+    return read[True]
 
 
 def _note_skipped(corpus: Corpus, empty: int, more: str = "") -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +9,13 @@ from typing import Any
 
 from transformer_mt.config.choices import choice
 from transformer_mt.config.languages import code_of
-from transformer_mt.corpora.aihub import SUFFIXES
 from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus
-from transformer_mt.corpora.looking import Contents, common_encoding, contents_of
-from transformer_mt.corpora.splits import role_of
-from transformer_mt.corpora.tables import listed
+from transformer_mt.corpora.looking import Contents, common_encoding
 from transformer_mt.errors import TmtError
-from transformer_mt.files.folder import files_below
-from transformer_mt.files.opening import COMPRESSED, read_head, with_archived
+from transformer_mt.files.opening import COMPRESSED
 from transformer_mt.reporting.notes import note
 from transformer_mt.workflows.proposal.columns import (
     Side,
-    is_table,
     not_read,
     note_other_languages,
     sides_of,
@@ -36,12 +29,9 @@ from transformer_mt.workflows.proposal.splits import (
     training_part,
     with_splits,
 )
+from transformer_mt.workflows.proposal.tables import Tables
 
-TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
-_IN_ARCHIVES = tuple(suffix for suffix in TABLES if suffix not in (".xlsx", ".parquet", ".txt"))
 _BY_HEADERS = "files of several forms; their headers name the columns"
-NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
-_LONGEST_NOTE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -95,7 +85,8 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     assert target
     readers = [_corpus_of(entry, source, target) for entry in entries]
     if lacks_training(readers) and (one := _of_ai_hub(entries, source, target)):
-        entries, reasons, readers = [one], [{"columns": _BY_HEADERS}], [_corpus_of(one, source, target)]
+        why = {key: text for some in reversed(reasons) for key, text in some.items() if key == "columns"}
+        entries, reasons, readers = [one], [{"forms": _BY_HEADERS, **why}], [_corpus_of(one, source, target)]
     splits = with_splits(entries, readers)
     corpora, seen = list[FoundCorpus](), set[int]()
     for given, why, (divided, said) in zip(entries, reasons, splits, strict=True):
@@ -110,100 +101,37 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
 
 
 def _of_ai_hub(entries: Sequence[dict[str, Any]], source: str, target: str) -> dict[str, Any] | None:
-    """An entry of the kind that reads files of several forms by their headers; None if it cannot read these."""
+    """An entry of the kind that reads files of several forms by their headers; None if it would not read the same."""
     if "ko" not in (source, target) or not {entry["kind"] for entry in entries} <= {"xlsx", "csv", "json"}:
         return None
     one = {"kind": "aihub", "files": [file for entry in entries for file in _files_of(entry)]}
     corpus = _corpus_of(one, source, target)
     assert isinstance(corpus, FilesCorpus)
     try:
-        for files in corpus.entries(WHOLE):
-            next(corpus.read_files(*files), None)
+        for entry in entries:
+            own = _corpus_of(entry, source, target)
+            assert isinstance(own, FilesCorpus)
+            for files in own.entries(WHOLE):
+                if next(corpus.read_files(*files), None) != next(own.read_files(*files), None):
+                    return None
     except TmtError:
         return None
     return one
 
 
 def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
-    """The paths, each once, and what they contain; instead of a folder that has tables, these."""
+    """The paths, each once, and what they contain; instead of a folder or an archive that has tables, these."""
     found: dict[Path, tuple[Path, Contents]] = {}
-    given = [file for path in paths for file in (_tables_in(path) if path.is_dir() else _archived(path)) or [path]]
+    tables = Tables()
+    given = [file for path in paths for file in tables.at(path)]
     folders = {file.resolve() for file in given if file.is_dir()}  # of parallel files, of which each is read
     for file in given:
-        real, contents = file.resolve(), contents_of(file)
+        real, contents = file.resolve(), tables.contents(file)
         if real in found or (contents.kind == "text" and not folders.isdisjoint(real.parents)):
             note(f"{file}: given twice, and read once")
         else:
             found[real] = file, contents
     return list(found.values())
-
-
-def _tables_in(folder: Path) -> list[Path]:
-    """The tables in a folder; none if it has parallel files instead.
-
-    Those in folders below it and in archives count if here are none, or if such a folder is named as a split.
-    """
-    inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
-    named = [one for one in inside if one.suffix.lower() in TABLES]
-    has_splits = any(one.is_dir() and role_of(f"{one.name}/file") for one in inside)
-    if has_splits or (all(map(_is_note, named)) and not _is_parallel(folder)):
-        inside = with_archived(files_below(folder), _IN_ARCHIVES)
-        named = [one for one in inside if one.suffix.lower() in TABLES and not one.name.startswith("~$")]
-    notes = {one: why for one in named if _is_note(one) and (why := _why_no_table(one))}
-    tables = [one for one in named if one not in notes]
-    if not tables and notes and _is_parallel(folder):
-        note(f"{folder}: only the parallel files in it are read, not {listed([one.name for one in notes])}")
-        return []
-    if not tables:
-        tables, notes = named, {}
-    for one, why in notes.items():
-        note(f"{one}: not read, because other files of this folder can be: {why}")
-    if tables and (others := [one.relative_to(folder).as_posix() for one in inside if one not in named]):
-        note(f"{folder}: only the tables in it are read, not {listed(others)}")
-    return tables
-
-
-def _is_note(file: Path) -> bool:
-    return file.suffix.lower() in NOTES and bool(_why_no_table(file))
-
-
-def _archived(path: Path) -> list[Path]:
-    """The tables in an archive that has no parallel files."""
-    if path.suffix.lower() != ".zip" or not path.is_file() or _is_parallel(path):
-        return []
-    inside = with_archived([path], _IN_ARCHIVES)
-    if len(inside) > 1 and path in inside:
-        note(f"{path}: workbooks and Parquet files in it are not read; unpack it")
-    return [one for one in inside if one != path]
-
-
-def _why_no_table(file: Path) -> str:
-    """Why a file is no table of pairs; "" if it may be one."""
-    try:
-        found = contents_of(file)
-    except TmtError as error:
-        if _is_about_others(file):
-            return error.message
-        raise
-    return "" if is_table(found) else "it is no table of sentence pairs"
-
-
-def _is_about_others(file: Path) -> bool:
-    """Whether a file that is no table is by its name or form about other files, so that no pair is lost without it."""
-    if file.suffix.lower() != ".json":
-        return re.match("readme|licen[cs]e|copying|notice|citation|about|info", file.name, re.IGNORECASE) is not None
-    try:
-        content = read_head(file, _LONGEST_NOTE + 1)
-        return len(content) <= _LONGEST_NOTE and isinstance(json.loads(content), dict)
-    except (TmtError, ValueError, RecursionError):
-        return False
-
-
-def _is_parallel(folder: Path) -> bool:
-    try:
-        return bool(contents_of(folder).columns)
-    except TmtError:
-        return False
 
 
 def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:

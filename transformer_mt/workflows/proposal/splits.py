@@ -23,13 +23,14 @@ from transformer_mt.corpora.splits import (
     roles_of,
 )
 from transformer_mt.errors import TmtError
+from transformer_mt.files.address import is_address
 from transformer_mt.files.lines import path_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.workflows.proposal.counting import count_held_out
 
 Value = str | dict[str, str]  # files, as in a config
 _LONGEST_NAME = 60  # characters of the name of a test set
-_LARGE = 5_000  # pairs of a validation set without a test set, as at AI Hub: each validation would take long
+_LARGE = 20_000  # pairs for validation without a test set, as at AI Hub: each validation would take long
 _MANY, _MOST = 20, 1_000  # training files, of which more get a pattern if they can, and more must
 
 
@@ -43,14 +44,16 @@ def with_splits(
     listed = [one.entries(WHOLE) if isinstance(one, FilesCorpus) else [] for one in corpora]
     roles = roles_of([files for some in listed for files in some])
     if not roles:
-        if mixed := mixed_of([files for some in listed for files in some]):
-            note(f"{mixed[0]}: a {mixed[1]} set by its name, but all pairs are divided by chance")
+        if mixed := mixed_of([files for some in listed for files in some], also_alone=True):
+            why = "but all pairs are divided by chance. If there are training files too, give them with it"
+            note(f"{mixed[0]}: a {mixed[1]} set by its name, {why}")
         return [(entry, "") for entry in entries]
     names = set[str]()
     sets = [_sets(one, roles, names) if isinstance(one, FilesCorpus) else [] for one in corpora]
     held_out = [one for some in sets for one in some]
-    are_large = all(one.role == VALIDATION for one in held_out) and sum(one.pairs for one in held_out) > _LARGE
-    return [_with_splits(*one, roles, are_large) for one in zip(entries, listed, sets, strict=True)]
+    number = sum(one.pairs for one in held_out) if all(one.role == VALIDATION for one in held_out) else 0
+    many = number if number > _LARGE else 0
+    return [_with_splits(*one, roles, many) for one in zip(entries, listed, sets, strict=True)]
 
 
 def lacks_training(corpora: Sequence[Corpus]) -> bool:
@@ -101,9 +104,9 @@ class _Set(NamedTuple):
 
 
 def _with_splits(
-    entry: dict[str, Any], listed: Sequence[Files], sets: Sequence[_Set], roles: Mapping[Files, str], are_large: bool
+    entry: dict[str, Any], listed: Sequence[Files], sets: Sequence[_Set], roles: Mapping[Files, str], many: int
 ) -> tuple[dict[str, Any] | None, str]:
-    """are_large: whether all sets are for validation, and so large that they are test sets"""
+    """many: the pairs of all sets if these are for validation, and so many that they are test sets; otherwise 0"""
     train = [files for files in listed if roles[files] == TRAIN]
     if not sets:
         return entry, ""
@@ -113,10 +116,10 @@ def _with_splits(
             note(f"{one.first[0]}: not read, because {what}")
         return None, ""
     named = dict(zip(listed, names_of(listed), strict=True))
-    validation = None if are_large else next((one for one in sets if one.role == VALIDATION), None)
+    validation = None if many else next((one for one in sets if one.role == VALIDATION), None)
     said = f"by the names of the files: training {_shown([named[files] for files in train])}"
-    if are_large:
-        said += ", of which validation pairs are drawn, because the sets of that name are large"
+    if many:
+        said += f", of which validation pairs are drawn: sets for validation with {many:,} pairs are test sets"
     elif validation is not None:
         said += f"; validation {validation}"
     splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
@@ -166,7 +169,10 @@ def _pattern_of(some: Sequence[Files]) -> Value | None:
         end = os.path.commonprefix([text[len(start) :][::-1] for text in texts])[::-1]  # noqa: RUF071
         pattern = f"{start}*{end}"
         if any("/" in text[len(start) : len(text) - len(end)] for text in texts):
-            pattern = f"{start.rpartition('/')[0]}/**/*{end.rpartition('/')[2]}"
+            folder = start.rpartition("/")[0]
+            if not folder or is_address(folder) or not _is_small(Path(folder), len(some)):
+                return None
+            pattern = f"{folder}/**/*{end.rpartition('/')[2]}"
         try:
             if sorted(files_like(pattern)) != sorted(map(path_of, texts)):
                 return None
@@ -174,6 +180,13 @@ def _pattern_of(some: Sequence[Files]) -> Value | None:
             return None
         patterns.append(pattern)
     return patterns[0] if len(patterns) == 1 else {"source": patterns[0], "target": patterns[1]}
+
+
+def _is_small(folder: Path, files: int) -> bool:
+    """Whether a folder has not many more files than these: it may be the whole disk, and a pattern looks at each."""
+    found = (len(folders) + len(names) for _, folders, names in os.walk(folder))
+    seen = 0
+    return all((seen := seen + one) <= 10 * files + 1_000 for one in found)
 
 
 def _new_name(key: str, names: set[str]) -> str:
