@@ -24,7 +24,7 @@ from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
 from transformer_mt.reporting.history import read_history
-from transformer_mt.text.tokenizers.piece_file import Piece, model_of, pieces_of
+from transformer_mt.text.tokenizers.piece_file import Piece, model_of
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
 from transformer_mt.workflows.converting import marian
 
@@ -35,6 +35,7 @@ LINES = [source for source, _ in generate("de", "en", "test", 40, 2)] + [
     "É",
 ]
 D, HEADS = 16, 2
+Q = "model.encoder.layers.0.self_attn.q_proj.weight"
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +221,8 @@ training: {{start_from: '{converted}', max_steps: 4, batch_tokens: 256, bleu_sen
     report = tmt.train(tmt.load_config("tuned.yaml"))
     losses = [one["loss"] for one in read_history(Path("runs/tuned/metrics.jsonl")) if one["event"] == "validation"]
     assert losses[-1] < losses[0]
+    cleaning = tmt.load_config("runs/tuned/config.yaml").data.cleaning
+    assert (cleaning.unicode, cleaning.whitespace) == ("NFKC", "collapse"), "texts are read as before"
     assert tmt.load(report.model).translate(LINES[0]).text is not None
 
 
@@ -236,7 +239,8 @@ def test_the_weights_may_be_float16_and_hold_copies(copied: Path, tmp_path: Path
 
 
 def _json(file: Path, **changes: Any) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    values = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    file.write_text(json.dumps(values | changes), encoding="utf-8")
 
 
 def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
@@ -261,10 +265,24 @@ def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
         ),
         (lambda one: _json(one / "config.json", encoder_layers=1), "tensors belong to no model of this config"),
         (lambda one: _json(one / "config.json", encoder_ffn_dim=32, decoder_ffn_dim=32), "shape of"),
-        (lambda one: _json(one / "config.json", eos_token_id=10**6), "embeddings"),
+        (lambda one: _json(one / "config.json", decoder_start_token_id=10**6), "rows of the embeddings"),
         (lambda one: _json(one / "vocab.json", **{">>fra<<": 3, ">>deu<<": 4}), "translates into 2 languages"),
         (lambda one: _json(one / "vocab.json", **{"▁": "x"}), "each piece needs a number"),
-        (lambda one: (one / "vocab.json").write_text('{"xyz": 1}'), "none of its pieces is in vocab.json"),
+        (lambda one: _json(one / "vocab.json", **{"▁": True}), "each piece needs a number"),
+        (lambda one: _json(one / "vocab.json", **{"▁": 2**70}), "each piece needs a number"),
+        (lambda one: _json(one / "vocab.json", **{"▁": 0}), "two pieces have one number"),
+        (lambda one: _json(one / "vocab.json", **{"</s>": 10**5}), "gives </s> the number"),
+        (lambda one: _json(one / "config.json", max_position_embeddings=10**30), "max_position_embeddings"),
+        (lambda one: _json(one / "config.json", encoder_layers=10**9, d_model=8), "encoder_layers"),
+        (lambda one: _json(one / "generation_config.json", num_beams=None), "num_beams"),
+        (lambda one: _weights(one, lambda t: t.update({"final_logits_bias": torch.zeros(2, 9)})), "final_logits_bias"),
+        (lambda one: _weights(one, lambda t: t.update({Q: torch.zeros(D, 99)})), "q_proj"),
+        (lambda one: _weights(one, lambda t: t.update({Q: torch.zeros(())})), "q_proj"),
+        (lambda one: _weights(one, lambda t: t.update({Q: torch.ones(D, D, dtype=torch.int8)})), "floating-point"),
+        (
+            lambda one: (one / "vocab.json").write_text('{"xyz": 5, "<unk>": 1, "</s>": 0}'),
+            "none of its pieces is in vocab.json",
+        ),
         (lambda one: (one / "vocab.json").unlink(), "no such file"),
         (lambda one: (one / "source.spm").unlink(), "no such file"),
         (
@@ -279,7 +297,8 @@ def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
         ),
         (lambda one: _weights(one, lambda t: t["final_logits_bias"].fill_(math.nan)), "not finite"),
         (lambda one: _json(one / "tokenizer_config.json", target_lang=None), "does not name its languages"),
-        (lambda one: _json(one / "tokenizer_config.json", target_lang="de"), "de"),
+        (lambda one: _json(one / "tokenizer_config.json", target_lang="de"), "both languages are de"),
+        (lambda one: _json(one / "tokenizer_config.json", target_lang="ROMANCE"), "'ROMANCE' is no code"),
     ],
 )
 def test_what_cannot_be_converted_is_refused_and_nothing_is_written(
@@ -310,17 +329,95 @@ def test_nothing_is_replaced(original: Path, converted: Path) -> None:
 def test_languages_can_be_named(copied: Path, tmp_path: Path) -> None:
     (copied / "tokenizer_config.json").unlink()
     assert tmt.convert(copied, tmp_path / "made", source="kor", target="English").direction == "ko-en"
+    assert tmt.convert(copied, tmp_path / "other", source="jp", target="fi").direction == "ja-fi"
+    with pytest.raises(TmtError, match="'xxx1' is no code"):
+        tmt.convert(copied, tmp_path / "third", source="de", target="xxx1")
 
 
 def test_a_new_file_of_pieces_has_what_was_given() -> None:
     pieces = [Piece(mark, kind=2 if index == UNK else 3) for index, mark in enumerate(MARKS)]
     pieces += [Piece("▁a", -1.5), Piece("한", -2.25), Piece("b" * 40, -3.0)]
     for algorithm in ("unigram", "bpe"):
-        assert pieces_of(model_of(pieces, algorithm)) == (pieces, algorithm)
         library = sentencepiece.SentencePieceProcessor()
         library.load_from_serialized_proto(model_of(pieces, algorithm))
-        assert [library.id_to_piece(index) for index in range(library.get_piece_size())] == [one.text for one in pieces]
+        every = range(library.get_piece_size())
+        assert [(library.id_to_piece(n), library.get_score(n)) for n in every] == [one[:2] for one in pieces]
         assert (library.unk_id(), library.bos_id(), library.eos_id(), library.pad_id()) == (1, 2, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"normalization_rule_name": "nfkc"}, None),
+        ({"model_type": "bpe"}, None),
+        ({"user_defined_symbols": ["zz"]}, None),
+        ({"normalization_rule_name": "nmt_nfkc_cf"}, "nmt_nfkc_cf"),
+        ({"normalization_rule_name": "identity"}, "identity"),
+        ({"add_dummy_prefix": False}, "changes texts in another way"),
+        ({"remove_extra_whitespaces": False}, "changes texts in another way"),
+        ({"treat_whitespace_as_suffix": True}, "spaces at the ends of words"),
+        ({"byte_fallback": True, "vocab_size": 400}, "pieces for bytes"),
+        ({"model_type": "char"}, "not unigram or BPE"),
+    ],
+)
+def test_pieces_that_cut_otherwise_are_refused(
+    copied: Path, tmp_path: Path, options: dict[str, Any], said: str | None
+) -> None:
+    given = {"vocab_size": 150, "model_type": "unigram", "minloglevel": 2, "num_threads": 1, **options}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([one for one, _ in PAIRS]), model_prefix=str(tmp_path / "p"), **given
+    )
+    (tmp_path / "p.model").rename(copied / "source.spm")
+    numbers = json.loads((copied / "vocab.json").read_text(encoding="utf-8"))
+    pieces = _library(copied / "source.spm")
+    for index in range(3, pieces.get_piece_size()):
+        numbers.setdefault(pieces.id_to_piece(index), len(numbers))
+    (copied / "vocab.json").write_text(json.dumps(numbers), encoding="utf-8")
+    _weights(copied, lambda one: one.update(_random_tensors(len(numbers))))
+    if said is not None:
+        with pytest.raises(TmtError, match=said):
+            tmt.convert(copied, tmp_path / "made")
+        return
+    tmt.convert(copied, tmp_path / "made")
+    found = load_model_directory(tmp_path / "made").source
+    for line, _ in PAIRS[:50]:
+        tokens = [one if one in found.vocabulary.tokens else "<unk>" for one in found.segmenter.tokenize(line)]
+        assert tokens == [one if one in numbers else "<unk>" for one in pieces.encode(line, out_type=str)]
+
+
+def test_marks_may_have_any_number(original: Path, copied: Path, tmp_path: Path) -> None:
+    """As in OPUS-MT's larger models."""
+    numbers = json.loads((copied / "vocab.json").read_text(encoding="utf-8"))
+    size = len(numbers)
+    new = {piece: (number * 7 + 5) % size for piece, number in numbers.items()}
+    assert len(set(new.values())) == size, "a permutation"
+    assert new["<unk>"] != 1
+    (copied / "vocab.json").write_text(json.dumps(new), encoding="utf-8")
+    ends = {"pad_token_id": new["<pad>"], "decoder_start_token_id": new["<pad>"], "eos_token_id": new["</s>"]}
+    _json(copied / "config.json", **ends)
+    rows = torch.tensor([new[piece] for piece in numbers])
+
+    def permute(tensors: dict[str, Tensor]) -> None:
+        for name, dimension in (("model.shared.weight", 0), ("final_logits_bias", 1)):
+            tensors[name] = torch.empty_like(tensors[name]).index_copy(dimension, rows, tensors[name])
+
+    _weights(copied, permute)
+    tmt.convert(copied, tmp_path / "made")
+    tmt.convert(original, tmp_path / "plain")
+    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("made", "plain"))
+    assert all(torch.equal(one[name], other[name]) for name in other)
+
+
+def test_the_beam_may_be_in_the_settings_of_generation_and_embeddings_under_another_name(
+    copied: Path, tmp_path: Path
+) -> None:
+    """As newer versions write them."""
+    (copied / "generation_config.json").write_text(json.dumps({"num_beams": 8, "max_length": 512}))
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps({key: one for key, one in config.items() if key != "num_beams"}))
+    _weights(copied, lambda one: one.update({"lm_head.weight": one.pop("model.shared.weight")}))
+    tmt.convert(copied, tmp_path / "made")
+    assert tmt.load_config(tmp_path / "made" / "config.yaml").decoding.beam == 8
 
 
 def test_hugging_faces_own_program_translates_alike(original: Path, converted: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What a config with `training.start_from` leaves out: keys of `model` and `tokenizer` have the values of that model.
 
+So have those of `data.cleaning` that decide how a text is read (`unicode`, `whitespace`).
+
 A config that names other values is not changed here; `workflows.parents` refuses what does not fit.
 """
 
@@ -18,6 +20,7 @@ from transformer_mt.errors import TmtError
 START = ("training", "start_from")
 # Keys of `model` that may differ from those of the model to start from; all others decide what its weights mean.
 FREE_OF_MODELS = ("dropout", "attention_dropout", "feed_forward_dropout", "attention", "norm_kernel", "embedding_init")
+READING = ("unicode", "whitespace")  # keys of `data.cleaning` that change what a sentence is read as
 SIDES = ("source", "target")  # of a tokenizer section with one for each language
 
 
@@ -65,6 +68,14 @@ def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = Fa
         "tokenizer": _tokenizer(_section(parent, "tokenizer"), own.get("tokenizer", {})),
         "model": {**model, **given} if isinstance(given, Mapping) else given,
     }
+    data, cleaning = own.get("data"), _section(_section(own, "data"), "cleaning")
+    read = {key: one for key, one in _section(_section(parent, "data"), "cleaning").items() if key in READING}
+    if (
+        isinstance(data, Mapping)
+        and (isinstance(data.get("cleaning", {}), Mapping))
+        and not read.keys() <= cleaning.keys()
+    ):
+        inherited["data"] = {**data, "cleaning": {**read, **cleaning}}
     return YamlSource(source.file, {**own, **inherited}, source.lines)
 
 

@@ -18,8 +18,9 @@ from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.weights import require_finite, require_fit
 from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.tokenizers.base import problems_in
 from transformer_mt.text.tokenizers.sentencepiece import FILE
-from transformer_mt.text.vocabulary import Vocabulary
+from transformer_mt.text.vocabulary import MARKS, Vocabulary
 from transformer_mt.workflows.converting.marian import (
     CONFIG,
     PIECES,
@@ -32,7 +33,7 @@ from transformer_mt.workflows.converting.marian import (
     read_tensors,
 )
 
-_UNUSUAL = "Its sizes are not those of a model that this program can have."
+_UNUSUAL = "A model needs sizes that docs/configuration.md allows."
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,17 @@ def convert(model: str | Path, output: str | Path, source: str | None = None, ta
     Raises TmtError if `model` cannot be converted, or if something is in the folder `output` already.
     """
     model, output = path_of(model), path_of(output)
-    if not (model / CONFIG).is_file():
+    if not (model / CONFIG).is_file() or ((model / WEIGHTS).exists() and not (model / WEIGHTS).is_file()):
         remedy = f"Give a folder of Hugging Face with {CONFIG}, {WEIGHTS}, vocab.json, source.spm and target.spm."
         raise TmtError("this is no model of Marian", place=model, remedy=remedy)
     if output.exists():
         raise TmtError("this exists already, and is not replaced", place=output, remedy="Choose another folder.")
     marian, sides = read_config(model), read_pieces(model)
     named = read_languages(model)
-    languages = _language(source or named[0], "--from", model), _language(target or named[1], "--to", model)
-    config = _config(marian, sides, languages, output)
+    languages = _language(source, named[0], "--from", model), _language(target, named[1], "--to", model)
+    if languages[0] == languages[1]:
+        raise TmtError(f"both languages are {languages[0]}", place=model, remedy="Name them:  --from CODE --to CODE")
+    config = _config(marian, sides, languages, output, model / CONFIG)
     weights = read_tensors(model, marian, sides)
     codecs = (
         _codec(config.source_tokenizer, languages[0], sides[0], model / PIECES[0]),
@@ -76,42 +79,53 @@ def convert(model: str | Path, output: str | Path, source: str | None = None, ta
     return Converted(str(output), config.data.direction, number, sizes)
 
 
-def _language(code: str, option: str, model: Path) -> str:
-    known = two_letters(code) if re.fullmatch(LANGUAGE, two_letters(code)) else code_of(code)
-    if not known:
-        remedy = f"Name it, such as  {option} de"
-        raise TmtError("the folder does not name its languages", place=model, remedy=remedy)
-    return known
+def _language(given: str | None, named: str, option: str, model: Path) -> str:
+    """The code that the user gives, or the one that the folder names. Raises TmtError if it is none."""
+    code = given or named
+    found = code_of(code) if code else None
+    if found is None and re.fullmatch(LANGUAGE, code):
+        found = two_letters(code)
+    if found is None:
+        place: str | Path = option if given else model
+        problem = f"'{code}' is no code of a language" if code else "the folder does not name its languages"
+        raise TmtError(problem, place=place, remedy=f"Give the ISO code of one language, such as  {option} de")
+    return found
 
 
 def _config(
-    marian: MarianConfig, sides: tuple[PieceModel, PieceModel], languages: tuple[str, str], output: Path
+    marian: MarianConfig, sides: tuple[PieceModel, PieceModel], languages: tuple[str, str], output: Path, file: Path
 ) -> Config:
+    """The config of the model folder. file: that of Marian, for messages"""
     source, target = languages
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", output.name).strip("-.")
     options = [
-        {"kind": "sentencepiece", "algorithm": one.algorithm, "vocab_size": max(32, len(one.rows) + 4)} for one in sides
+        {"kind": "sentencepiece", "algorithm": one.algorithm, "vocab_size": max(32, len(one.rows) + len(MARKS))}
+        for one in sides
     ]
     try:
-        return Config.model_validate(
-            {
-                "name": name if re.fullmatch(NAME, name) else "converted",
-                "data": {
-                    "source": source,
-                    "target": target,
-                    # No corpus belongs to it. A training that starts from it names its own.
-                    "corpus": {"kind": "text", "files": {"source": f"corpus.{source}", "target": f"corpus.{target}"}},
-                    "max_length": min(marian.max_position_embeddings, 4096),
-                    "cleaning": {"unicode": "NFKC", "whitespace": "collapse"},  # as its pieces were made
-                },
-                "tokenizer": {"source": options[0], "target": options[1]},
-                "model": marian.keys(),
-                "training": {"max_epochs": 1},
-                "decoding": {"beam": min(marian.num_beams, 6) if marian.num_beams > 1 else 4, "length_penalty": 1.0},
-            }
-        )
+        with problems_in(CONFIG):
+            return Config.model_validate(
+                {
+                    "name": name if re.fullmatch(NAME, name) else "converted",
+                    "data": {
+                        "source": source,
+                        "target": target,
+                        # No corpus belongs to it. A training that starts from it names its own.
+                        "corpus": {
+                            "kind": "text",
+                            "files": {"source": f"corpus.{source}", "target": f"corpus.{target}"},
+                        },
+                        "max_length": min(marian.max_position_embeddings, 4096),
+                        "cleaning": {"unicode": "NFKC", "whitespace": "collapse"},  # as its pieces were made
+                    },
+                    "tokenizer": {"source": options[0], "target": options[1]},
+                    "model": marian.keys(),
+                    "training": {"max_epochs": 1},
+                    "decoding": {"beam": marian.num_beams if marian.num_beams > 1 else 4, "length_penalty": 1.0},
+                }
+            )
     except ValueError as error:
-        raise TmtError(f"this model cannot be converted: {error}", place=CONFIG, remedy=_UNUSUAL) from None
+        raise TmtError(f"this model cannot be converted: {error}", place=file, remedy=_UNUSUAL) from None
 
 
 def _codec(options: OneTokenizer, language: str, pieces: PieceModel, file: Path) -> Codec:

@@ -117,7 +117,7 @@ def seen_by_parent(report: DataReport) -> Iterator[Remark]:
         evaluated = ", ".join(split for split in report.splits if split != "train")
         yield Remark(
             f"{unknown}: sentences of {evaluated} may have been among it",
-            "An older version of tmt wrote that model, or its trained_on.safetensors was removed.",
+            "Another program or an older version of tmt made that model, or its trained_on.safetensors was removed.",
         )
     for split, seen in parent.seen.items():
         shares = sorted({f"{share:.0%}" for share in parent.checked.values() if share < 1})

@@ -16,7 +16,8 @@ LONGEST_PIECE = 127  # bytes, with its score: 16 characters have at most 64
 MOST_SETTINGS = 1 << 16  # bytes of all that is not a piece
 _PIECES, _TRAINING, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5  # fields of the file
 _TEXT, _SCORE, _KIND = 1, 2, 3  # of a piece
-_ALGORITHM, _SURFACE = 3, 44  # of the training: also what is written for an unknown piece
+_ALGORITHM, _SUFFIX, _SURFACE = 3, 24, 44  # of the training: also what is written for an unknown piece
+_SPACES = (3, 4, 5)  # of the normalizer: a space at the beginning, no two in a row, and each one as `▁`
 _RULES = 2  # field of the two: replacements of characters
 _WIDTHS = {1: 8, 5: 4}  # bytes of numbers, by the type of the field
 
@@ -53,7 +54,8 @@ class Piece(NamedTuple):
 def pieces_of(model: bytes) -> tuple[list[Piece], str]:
     """The pieces of a stranger's model in the order of their ids, and its algorithm: "unigram", "bpe" or a number.
 
-    Nothing else of it is read or believed. Raises ValueError if it is damaged or too large.
+    Raises ValueError if it is damaged or too large, or if it changes a text in another way than NFKC does: lower case,
+    no space at the beginning.
     """
     pieces, algorithm = list[Piece](), 1
     for field, start, end in _fields(model, 0, len(model)):
@@ -64,12 +66,25 @@ def pieces_of(model: bytes) -> tuple[list[Piece], str]:
             if _TEXT not in found:
                 raise ValueError("it has a piece without text")
             text = model[slice(*found[_TEXT])].decode("utf-8")
-            score = struct.unpack("<f", model[slice(*found[_SCORE])])[0] if _SCORE in found else 0.0
-            pieces.append(Piece(text, score, _number(model, found[_KIND][0])[0] if _KIND in found else 1))
+            first, last = found.get(_SCORE, (0, 0))
+            score = struct.unpack("<f", model[first:last])[0] if last - first == 4 else 0.0
+            pieces.append(Piece(text, score, _value(model, found.get(_KIND), 1)))
         elif field == _TRAINING:
-            for inner, first, _ in _fields(model, start, end):
-                algorithm = _number(model, first)[0] if inner == _ALGORITHM else algorithm
+            found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
+            algorithm = _value(model, found.get(_ALGORITHM), 1)
+            if _value(model, found.get(_SUFFIX), 0):
+                raise ValueError("it has spaces at the ends of words")
+        elif field == _NORMALIZER:
+            found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
+            name = model[slice(*found.get(1, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
+            if name not in ("nmt_nfkc", "nfkc") or not all(_value(model, found.get(one), 1) for one in _SPACES):
+                raise ValueError(f"it changes texts in another way than models of OPUS-MT do ({name})")
     return pieces, {1: "unigram", 2: "bpe"}.get(algorithm, str(algorithm))
+
+
+def _value(model: bytes, place: tuple[int, int] | None, default: int) -> int:
+    """A number at this place, or the default."""
+    return default if place is None or place[0] == place[1] else _number(model[place[0] : place[1]], 0)[0]
 
 
 def model_of(pieces: Iterable[Piece], algorithm: str) -> bytes:

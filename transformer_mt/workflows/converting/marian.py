@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,13 +26,16 @@ from transformer_mt.text.tokenizers.base import LARGEST, problems_in
 from transformer_mt.text.tokenizers.piece_file import Piece, model_of, pieces_of
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
-CONFIG, LANGUAGES, VOCABULARY = "config.json", "tokenizer_config.json", "vocab.json"
+CONFIG, GENERATION, LANGUAGES = "config.json", "generation_config.json", "tokenizer_config.json"
+VOCABULARY = "vocab.json"
 PIECES = ("source.spm", "target.spm")
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 NEVER = -100.0  # bias of what is never written: so small that its share of the label smoothing does not count
 _UNKNOWN = 10.0  # by so much an unknown character scores below the least piece, in SentencePiece
-_NORMAL = (1, 4, 6)  # kinds of pieces that text has: normal ones, those given by the user, and bytes
+_NORMAL = (1, 4)  # kinds of pieces that text has: normal ones, and those given by the user
 _TAG = re.compile(r">>[^<>]+<<")  # a piece that names the target language, in a model of several
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 _COPY = "Copy the whole folder again."
 _ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu"}
 _Activation = Literal["swish", "silu", "relu", "gelu"]
@@ -42,7 +45,7 @@ class MarianConfig(BaseModel):
     """The keys of config.json that this program needs; their names and defaults are those of Hugging Face."""
 
     model_type: Literal["marian"]
-    d_model: int = Field(1024, ge=2, multiple_of=2)
+    d_model: int = Field(1024, ge=2, le=1 << 16, multiple_of=2)
     encoder_layers: int = Field(12, ge=1)
     decoder_layers: int = Field(12, ge=1)
     encoder_attention_heads: int = Field(16, ge=1)
@@ -55,11 +58,15 @@ class MarianConfig(BaseModel):
     normalize_embedding: Literal[False] = False
     add_final_layer_norm: Literal[False] = False
     share_encoder_decoder_embeddings: Literal[True] = True
-    max_position_embeddings: int = Field(1024, ge=2)
+    tie_word_embeddings: Literal[True] = True
+    static_position_embeddings: Literal[True] = True
+    max_position_embeddings: int = Field(1024, ge=2, le=1 << 16)
     dropout: float = Field(0.1, ge=0, lt=1)
-    decoder_start_token_id: int = Field(58100, ge=0)
-    eos_token_id: int = Field(0, ge=0)
-    num_beams: int = Field(1, ge=1)
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    activation_dropout: float = Field(0.0, ge=0, lt=1)
+    decoder_start_token_id: int = Field(58100, ge=0, lt=1 << 31)
+    eos_token_id: int = Field(0, ge=0, lt=1 << 31)
+    num_beams: int = Field(1, ge=1, le=256)
 
     def keys(self) -> dict[str, Any]:
         """The section `model` of a config. Raises ValueError if the encoder and the decoder have other sizes."""
@@ -73,6 +80,8 @@ class MarianConfig(BaseModel):
             "encoder_layers": self.encoder_layers,
             "decoder_layers": self.decoder_layers,
             "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "feed_forward_dropout": self.activation_dropout,
             "norm": "post",
             "positions": "sinusoidal",
             "scale_embeddings": self.scale_embedding,
@@ -82,8 +91,13 @@ class MarianConfig(BaseModel):
 
 
 class PieceModel(NamedTuple):
-    """SentencePiece of one side. rows: of each piece in Marian's vocabulary; model: the file that has these pieces"""
+    """SentencePiece of one side.
 
+    rows: in Marian's vocabulary, of `<unk>`, `</s>` and each piece; model: the file that has these pieces
+    """
+
+    unknown: int
+    end: int
     rows: list[int | None]
     model: bytes
     algorithm: str
@@ -92,12 +106,14 @@ class PieceModel(NamedTuple):
 def read_config(folder: Path) -> MarianConfig:
     """Raises TmtError if this is no such model, or if it computes what this program does not."""
     values = _read_json(folder / CONFIG)
+    if (folder / GENERATION).exists():  # newer versions have the beam there
+        values |= {key: one for key, one in _read_json(folder / GENERATION).items() if key == "num_beams"}
     try:
         with problems_in(CONFIG):
             return MarianConfig.model_validate(values)
     except ValueError as error:
         problem = f"this model cannot be converted: {reason(error)}"
-        remedy = "Models of the type marian that normalise after each sub-layer can be converted, such as OPUS-MT."
+        remedy = "Models as OPUS-MT has them can be converted: shared embeddings, norms after each sub-layer."
         raise TmtError(problem, place=folder / CONFIG, remedy=remedy) from None
 
 
@@ -110,12 +126,15 @@ def read_languages(folder: Path) -> tuple[str, str]:
 def read_pieces(folder: Path) -> tuple[PieceModel, PieceModel]:
     """Those of the source and of the target. Raises TmtError if they are damaged, or of several target languages."""
     numbers = _read_json(folder / VOCABULARY)
-    if not all(isinstance(number, int) and number >= 0 for number in numbers.values()):
+    if not all(type(number) is int and 0 <= number < 1 << 31 for number in numbers.values()):
         raise TmtError("not readable: each piece needs a number", place=folder / VOCABULARY, remedy=_COPY)
     if tags := sorted(filter(_TAG.fullmatch, numbers)):
         problem = f"this model translates into {len(tags)} languages or kinds of text ({', '.join(tags[:5])})"
         remedy = "Only models of one direction can be converted."
         raise TmtError(problem, place=folder / VOCABULARY, remedy=remedy)
+    if len(set(numbers.values())) < len(numbers) or not {MARKS[UNK], MARKS[EOS]} <= numbers.keys():
+        problem = f"two pieces have one number, or {MARKS[UNK]} or {MARKS[EOS]} is missing"
+        raise TmtError(problem, place=folder / VOCABULARY, remedy=_COPY)
     source, target = (_pieces_of_side(folder / name, numbers) for name in PIECES)
     return source, target
 
@@ -126,19 +145,22 @@ def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
         text = [piece for piece in pieces if piece.kind in _NORMAL and piece.text not in MARKS]
         if algorithm not in ("unigram", "bpe") or len({piece.text for piece in text}) < len(text):
             raise ValueError("its algorithm is not unigram or BPE, or it has a piece twice")
+        if any(piece.kind == 6 for piece in pieces) or any(not piece.text.isprintable() for piece in text):
+            raise ValueError("it has pieces for bytes or control characters, which no model of OPUS-MT has")
     except OSError as error:
         raise from_os_error(error, "reading the pieces", file) from None
     except ValueError as error:
         raise TmtError(f"not a readable SentencePiece model: {reason(error)}", place=file, remedy=_COPY) from None
     if not any(piece.text in numbers for piece in text):
         raise TmtError(f"none of its pieces is in {VOCABULARY}", place=file, remedy=_COPY)
-    # Characters that this side lacks were trained with the number that the other side gives them.
+    # A character that this side lacks was trained with the number that the other side gives it, if it stood alone.
     least = min(piece.score for piece in text) - _UNKNOWN
     known = {piece.text for piece in text}
-    text += [Piece(one, least) for one in numbers if len(one) == 1 and one not in known]
+    text += [Piece(one, least) for one in numbers if len(one) == 1 and one.isprintable() and one not in known]
     marks = [Piece(mark, kind=2 if index == UNK else 3) for index, mark in enumerate(MARKS)]
     rows = [numbers.get(piece.text) for piece in text]
-    return PieceModel(rows, model_of([*marks, *text], algorithm), algorithm)
+    unknown, end = numbers[MARKS[UNK]], numbers[MARKS[EOS]]
+    return PieceModel(unknown, end, rows, model_of([*marks, *text], algorithm), algorithm)
 
 
 def read_tensors(folder: Path, config: MarianConfig, sides: tuple[PieceModel, PieceModel]) -> dict[str, Tensor]:
@@ -148,82 +170,106 @@ def read_tensors(folder: Path, config: MarianConfig, sides: tuple[PieceModel, Pi
         remedy = f'In this folder:  python -c "from transformers import AutoModelForSeq2SeqLM; {save}"'
         problem = f"the weights are pickled: reading {PICKLED} can run any code, so it is not read"
         raise TmtError(problem, place=folder, remedy=remedy)
-    tensors = _Tensors({name: one.float() for name, one in read_weights(folder / WEIGHTS).items()}, folder / WEIGHTS)
-    shared = tensors.take("model.shared.weight")
-    _require_known(tensors, config, shared)
-    order = torch.arange(config.d_model).view(2, -1).T.reshape(-1)  # sine, cosine, sine, ...
-    weights: dict[str, Tensor] = {}
-    for side, pieces in zip(("source", "target"), sides, strict=True):
-        rows = torch.tensor(_rows(pieces, config))
-        if int(rows.max()) >= len(shared):
-            problem = f"{VOCABULARY} has numbers up to {int(rows.max())}, and the weights have {len(shared)} embeddings"
-            raise TmtError(problem, place=folder, remedy=_COPY)
-        weights[f"{side}_embedding.tokens.weight"] = shared[rows][:, order]
-    bias = tensors.take("final_logits_bias", len(shared)).reshape(-1)[rows]
+    tensors = _Tensors(folder / WEIGHTS)
+    width, size = config.d_model, tensors.size_of_vocabulary(config.d_model)
+    shared = tensors.take(tensors.first(_SHARED), size, width)
+    tensors.require_known(config, shared)
+    order = torch.arange(width).view(2, -1).T.reshape(-1)  # sine, cosine, sine, ...
+    rows = [torch.tensor(_rows(one, config)) for one in sides]
+    if max(int(one.max()) for one in rows) >= size:
+        problem = f"{VOCABULARY} or {CONFIG} has larger numbers than the {size:,} rows of the embeddings"
+        raise TmtError(problem, place=folder, remedy=_COPY)
+    weights = {
+        f"{side}_embedding.tokens.weight": shared[one][:, order]
+        for side, one in zip(("source", "target"), rows, strict=True)
+    }
+    bias = tensors.take("final_logits_bias", 1, size) if "final_logits_bias" in tensors.left else torch.zeros(1, size)
     never = [PAD, BOS, *(index for index, row in enumerate(sides[1].rows, len(MARKS)) if row is None)]
-    weights["generator.bias"] = bias.index_fill(0, torch.tensor(never), NEVER)
+    weights["generator.bias"] = bias[0, rows[1]].index_fill(0, torch.tensor(never), NEVER)
     for stack, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
         for number in range(layers):
-            weights |= _layer(tensors, f"{stack}.layers.{number}.", stack == "decoder", order)
+            weights |= _layer(tensors, f"{stack}.layers.{number}.", config, order)
     tensors.require_empty()
     return weights
 
 
 def _rows(pieces: PieceModel, config: MarianConfig) -> list[int]:
     """The row of each token of one side: Marian begins a translation with what it pads with."""
-    start, end, unknown = config.decoder_start_token_id, config.eos_token_id, 1
-    marks = {PAD: start, UNK: unknown, BOS: start, EOS: end}
-    return [*(marks[index] for index in range(len(MARKS))), *(unknown if row is None else row for row in pieces.rows)]
+    if pieces.end != config.eos_token_id:
+        problem = f"{VOCABULARY} gives {MARKS[EOS]} the number {pieces.end}, and {CONFIG} {config.eos_token_id}"
+        raise TmtError(problem, place=VOCABULARY, remedy=_COPY)
+    start = config.decoder_start_token_id
+    marks = {PAD: start, UNK: pieces.unknown, BOS: start, EOS: pieces.end}
+    others = [pieces.unknown if row is None else row for row in pieces.rows]
+    return [*(marks[index] for index in range(len(MARKS))), *others]
 
 
-def _layer(tensors: _Tensors, name: str, is_decoder: bool, order: Tensor) -> dict[str, Tensor]:
+def _layer(tensors: _Tensors, name: str, config: MarianConfig, order: Tensor) -> dict[str, Tensor]:
     """One layer. order: of the coordinates of the residual stream"""
     found: dict[str, Tensor] = {}
-    attentions = {"self_attention": "self_attn", **({"cross_attention": "encoder_attn"} if is_decoder else {})}
+    width, inner = config.d_model, config.encoder_ffn_dim
+    attentions = {"self_attention": "self_attn"}
+    if name.startswith("decoder"):
+        attentions["cross_attention"] = "encoder_attn"
     for own, theirs in attentions.items():
         three = [f"model.{name}{theirs}.{one}_proj" for one in "qkv"]
-        matrix, bias = (torch.cat([tensors.take(f"{one}.{part}") for one in three]) for part in ("weight", "bias"))
-        found |= {f"{name}{own}.query_key_value.weight": matrix[:, order], f"{name}{own}.query_key_value.bias": bias}
-        for part in ("weight", "bias"):
-            found[f"{name}{own}.output.{part}"] = tensors.take(f"model.{name}{theirs}.out_proj.{part}")[order]
-    found[f"{name}feed_forward.inner.weight"] = tensors.take(f"model.{name}fc1.weight")[:, order]
-    found[f"{name}feed_forward.inner.bias"] = tensors.take(f"model.{name}fc1.bias")
-    for part in ("weight", "bias"):
-        found[f"{name}feed_forward.outer.{part}"] = tensors.take(f"model.{name}fc2.{part}")[order]
+        matrix = torch.cat([tensors.take(f"{one}.weight", width, width) for one in three])
+        found[f"{name}{own}.query_key_value.weight"] = matrix[:, order]
+        found[f"{name}{own}.query_key_value.bias"] = torch.cat([tensors.take(f"{one}.bias", width) for one in three])
+        output = f"model.{name}{theirs}.out_proj"
+        found[f"{name}{own}.output.weight"] = tensors.take(f"{output}.weight", width, width)[order]
+        found[f"{name}{own}.output.bias"] = tensors.take(f"{output}.bias", width)[order]
+    found[f"{name}feed_forward.inner.weight"] = tensors.take(f"model.{name}fc1.weight", inner, width)[:, order]
+    found[f"{name}feed_forward.inner.bias"] = tensors.take(f"model.{name}fc1.bias", inner)
+    found[f"{name}feed_forward.outer.weight"] = tensors.take(f"model.{name}fc2.weight", width, inner)[order]
+    found[f"{name}feed_forward.outer.bias"] = tensors.take(f"model.{name}fc2.bias", width)[order]
     norms = {own: f"{theirs}_layer_norm" for own, theirs in attentions.items()} | {"feed_forward": "final_layer_norm"}
     for own, theirs in norms.items():
         for part, their_part in (("gamma", "weight"), ("beta", "bias")):
-            found[f"{name}around_{own}.norm.{part}"] = tensors.take(f"model.{name}{theirs}.{their_part}")[order]
+            found[f"{name}around_{own}.norm.{part}"] = tensors.take(f"model.{name}{theirs}.{their_part}", width)[order]
     return found
 
 
-def _require_known(tensors: _Tensors, config: MarianConfig, shared: Tensor) -> None:
-    """Raises TmtError if positions are not the paper's, or embeddings not shared; both are often stored again."""
-    half = sinusoidal_positions(config.max_position_embeddings, config.d_model)
-    sines = torch.cat([half[:, 0::2], half[:, 1::2]], dim=1)
-    copies = {f"model.{stack}.embed_positions.weight": sines for stack in ("encoder", "decoder")}
-    copies |= {f"model.{stack}.embed_tokens.weight": shared for stack in ("encoder", "decoder")}
-    for name, expected in (copies | {"lm_head.weight": shared}).items():
-        found = tensors.left.pop(name, expected)
-        if found.shape != expected.shape or not torch.allclose(found, expected, atol=1e-3):
-            problem = f"{name} differs from what a model of Marian has there"
-            remedy = "Models with shared embeddings and with positions of sines and cosines can be converted."
-            raise TmtError(problem, place=tensors.file, remedy=remedy)
-
-
 class _Tensors:
-    """Tensors by name, each of which is used once."""
+    """The tensors of a file, each of which is used once."""
 
-    def __init__(self, left: dict[str, Tensor], file: Path) -> None:
-        self.left, self.file = left, file
+    def __init__(self, file: Path) -> None:
+        self.file, self.left = file, read_weights(file)
+        if wrong := sorted(name for name, one in self.left.items() if one.dtype not in _FLOATS):
+            raise TmtError(f"{wrong[0]} has no floating-point numbers", place=file, remedy=_COPY)
 
-    def take(self, name: str, zeros: int | None = None) -> Tensor:
-        """zeros: how many stand for a tensor that is missing. Raises TmtError if it may not be missing."""
-        if name not in self.left and zeros is not None:
-            return torch.zeros(zeros)
+    def first(self, names: Sequence[str]) -> str:
+        """The first tensor of these that there is: one that several parts share is stored under one of its names."""
+        return next((f"{one}.weight" for one in names if f"{one}.weight" in self.left), f"{names[0]}.weight")
+
+    def size_of_vocabulary(self, width: int) -> int:
+        found = self.left.get(self.first(_SHARED))
+        return len(found) if found is not None and found.dim() == 2 and found.shape[1] == width else 0
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """As float32. Raises TmtError if it is missing or has another shape."""
         if name not in self.left:
             raise TmtError(f"the weights have no tensor {name}", place=self.file, remedy=_COPY)
-        return self.left.pop(name)
+        if (found := self.left.pop(name)).shape != shape:
+            problem = f"shape of {name}: {list(found.shape)} in the file, {list(shape)} by {CONFIG}"
+            raise TmtError(problem, place=self.file, remedy=_COPY)
+        return found.float()
+
+    def require_known(self, config: MarianConfig, shared: Tensor) -> None:
+        """Drop what is stored again. Raises TmtError if positions are not the paper's, or embeddings not shared."""
+        for stack in ("encoder", "decoder"):
+            if (name := f"model.{stack}.embed_positions.weight") in self.left:
+                table = sinusoidal_positions(config.max_position_embeddings, config.d_model)
+                self._drop(name, torch.cat([table[:, 0::2], table[:, 1::2]], dim=1))
+        for name in _SHARED:
+            self._drop(f"{name}.weight", shared)
+
+    def _drop(self, name: str, expected: Tensor) -> None:
+        found = self.left.pop(name, expected)
+        if found.shape != expected.shape or not torch.allclose(found.float(), expected, atol=1e-2):
+            problem = f"{name} differs from what a model of Marian has there"
+            remedy = "Models with shared embeddings and with positions of sines and cosines can be converted."
+            raise TmtError(problem, place=self.file, remedy=remedy)
 
     def require_empty(self) -> None:
         if self.left:
