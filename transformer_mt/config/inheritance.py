@@ -68,13 +68,10 @@ def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = Fa
         "tokenizer": _tokenizer(_section(parent, "tokenizer"), own.get("tokenizer", {})),
         "model": {**model, **given} if isinstance(given, Mapping) else given,
     }
-    data, cleaning = own.get("data"), _section(_section(own, "data"), "cleaning")
+    data = _section(own, "data")
+    cleaning = data.get("cleaning", {})
     read = {key: one for key, one in _section(_section(parent, "data"), "cleaning").items() if key in READING}
-    if (
-        isinstance(data, Mapping)
-        and (isinstance(data.get("cleaning", {}), Mapping))
-        and not read.keys() <= cleaning.keys()
-    ):
+    if data and isinstance(cleaning, Mapping) and read.keys() - cleaning.keys():
         inherited["data"] = {**data, "cleaning": {**read, **cleaning}}
     return YamlSource(source.file, {**own, **inherited}, source.lines)
 
