@@ -319,6 +319,12 @@ def test_pickled_weights_are_not_read(copied: Path, tmp_path: Path) -> None:
     assert "save_pretrained" in caught.value.remedy
 
 
+def test_a_model_that_is_not_here_has_to_be_downloaded() -> None:
+    with pytest.raises(TmtError, match="no such folder") as caught:
+        tmt.convert("Helsinki-NLP/opus-mt-ko-en", "models/ko-en")
+    assert "hf download Helsinki-NLP/opus-mt-ko-en --local-dir opus-mt-ko-en" in caught.value.remedy
+
+
 def test_nothing_is_replaced(original: Path, converted: Path) -> None:
     before = (converted / "config.yaml").read_bytes()
     with pytest.raises(TmtError, match="exists already"):
@@ -329,7 +335,7 @@ def test_nothing_is_replaced(original: Path, converted: Path) -> None:
 def test_languages_can_be_named(copied: Path, tmp_path: Path) -> None:
     (copied / "tokenizer_config.json").unlink()
     assert tmt.convert(copied, tmp_path / "made", source="kor", target="English").direction == "ko-en"
-    assert tmt.convert(copied, tmp_path / "other", source="jp", target="fi").direction == "ja-fi"
+    assert tmt.convert(copied, tmp_path / "other", source="jp", target="fin").direction == "ja-fi"
     with pytest.raises(TmtError, match="'xxx1' is no code"):
         tmt.convert(copied, tmp_path / "third", source="de", target="xxx1")
 

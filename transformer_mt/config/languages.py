@@ -36,7 +36,9 @@ _THREE_LETTERS = {
 _RARER_THREE_LETTERS = {  # not names of columns: some are words
     "ben": "bn", "fas": "fa", "guj": "gu", "kan": "kn", "mal": "ml", "mar": "mr", "nep": "ne", "pan": "pa", "per": "fa",
     "pus": "ps", "sin": "si", "tam": "ta", "tel": "te", "urd": "ur",
-    "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo", "heb": "he",
+    "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo", "heb": "he", "fin": "fi", "ell": "el", "dan": "da",
+    "nor": "no", "hun": "hu", "ron": "ro", "bul": "bg", "hrv": "hr", "slk": "sk", "slv": "sl", "lit": "lt", "lav": "lv",
+    "est": "et", "srp": "sr", "cat": "ca", "isl": "is", "gle": "ga", "cym": "cy", "swa": "sw", "msa": "ms", "mon": "mn",
 }  # fmt: skip
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
 _COLUMNS = (

@@ -53,6 +53,9 @@ def convert(model: str | Path, output: str | Path, source: str | None = None, ta
     Raises TmtError if `model` cannot be converted, or if something is in the folder `output` already.
     """
     model, output = path_of(model), path_of(output)
+    if not model.exists():
+        remedy = f"Download it first:  hf download {model} --local-dir {model.name}   (pip install huggingface_hub)"
+        raise TmtError("no such folder", place=model, remedy=remedy)
     if not (model / CONFIG).is_file() or ((model / WEIGHTS).exists() and not (model / WEIGHTS).is_file()):
         remedy = f"Give a folder of Hugging Face with {CONFIG}, {WEIGHTS}, vocab.json, source.spm and target.spm."
         raise TmtError("this is no model of Marian", place=model, remedy=remedy)
