@@ -290,6 +290,7 @@ def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
             "not a readable SentencePiece model",
         ),
         (lambda one: (one / "target.spm").write_bytes(b""), "none of its pieces"),
+        (lambda one: (one / "target.spm").write_bytes(b"\x0a\x06\x0a\x01a\x1a\x01\xff"), "a number of it has no end"),
         (lambda one: (one / "model.safetensors").write_bytes(b"x" * 99), "not a readable safetensors file"),
         (
             lambda one: _weights(one, lambda t: t.update({"lm_head.weight": t["model.shared.weight"] + 1})),

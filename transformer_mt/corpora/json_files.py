@@ -46,9 +46,7 @@ class JsonlCorpus(FilesCorpus):
         for number, line in lines:
             if line.strip():
                 place = at(file, number)
-                record = parse_json(line, file, number)
-                source, target = (reach(record, key, place) for key in columns)
-                yield Pair(source, target, place)
+                yield pair_of_record(parse_json(line, file, number), columns, place)
 
 
 class JsonCorpus(FilesCorpus):
@@ -65,9 +63,7 @@ class JsonCorpus(FilesCorpus):
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,), columns = files, (self.options.source_column, self.options.target_column)
         for number, item in enumerate(objects_in(file, self.options.encoding, self.options.list_key), start=1):
-            place = at(file, number)
-            source, target = (reach(item, key, place) for key in columns)
-            yield Pair(source, target, place)
+            yield pair_of_record(item, columns, at(file, number))
 
 
 def objects_in(file: Path, encoding: str = "utf-8", key: str | None = None, in_corpus: bool = True) -> Iterator[Any]:
@@ -255,6 +251,12 @@ def parse_json(text: str, file: Path, line: int) -> Any:
 def _invalid(problem: str, column: int, file: Path, line: int, remedy: str) -> TmtError:
     said = problem.removesuffix(" at").removesuffix(" starting")  # the library would say a place here
     return TmtError(f"invalid JSON: {said} at character {column}", place=at(file, line), remedy=remedy)
+
+
+def pair_of_record(record: Any, columns: Sequence[str], place: str) -> Pair:
+    """The texts at the keys of the source and of the target. Raises TmtError as `reach`."""
+    source, target = (reach(record, column, place) for column in columns)
+    return Pair(source, target, place)
 
 
 def reach(record: Any, path: str, place: str) -> str:

@@ -68,9 +68,10 @@ def _first_lines(file: Path, head: str, encoding: str) -> list[str]:
 
 
 def _is_json_lines(lines: Sequence[str], file: Path) -> bool:
-    """Whether the first of these lines is an object; one alone has two texts and no list, unlike a file with one.
+    """Whether a file with these first lines has JSON lines, and not a list of objects.
 
-    Raises TmtError if the first line is an object with something behind it.
+    The first is an object. Without another object in the next line, it must have two texts and no list of objects.
+    Raises TmtError if something stands behind the first object.
     """
     try:
         first, end = json.JSONDecoder().raw_decode(lines[0].lstrip())

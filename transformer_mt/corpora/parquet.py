@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair, same_name
-from transformer_mt.corpora.json_files import reach
+from transformer_mt.corpora.json_files import pair_of_record
 from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column
 from transformer_mt.errors import TmtError, at, from_os_error, reason
@@ -78,9 +78,7 @@ class ParquetCorpus(FilesCorpus):
     ) -> Iterator[Pair]:
         """The pairs of these records. first: the number of their first row."""
         for row, record in enumerate((record for batch in read for record in batch), start=first):
-            place = at(file, row)
-            source, target = (reach(record, column, place) for column in columns)
-            yield Pair(source, target, place)
+            yield pair_of_record(record, columns, at(file, row))
 
 
 @contextmanager

@@ -353,8 +353,8 @@ def _decoded(path: Path, encoding: str, longest: int) -> Iterator[str]:
 
 def _pieces(path: Path, encoding: str, in_corpus: bool = True) -> Iterator[str]:
     """The text of a file. Raises TmtError with the line of bytes that are not in this encoding."""
-    is_ascii, number = "\n".encode(encoding) == b"\n", 1
-    decoder, lenient = (codecs.getincrementaldecoder(encoding)(errors) for errors in ("strict", "ignore"))
+    is_ascii, number = "\n".encode(encoding) == b"\n", 1  # is_ascii: a line break is this byte
+    decoder = codecs.getincrementaldecoder(encoding)()
     with readable(path, "reading a text file"), open_bytes(path) as stream:
         for count, raw in enumerate(chain(iter(lambda: stream.read(_PIECE), b""), [None])):
             if count == 0 and raw and is_ascii:
@@ -364,6 +364,7 @@ def _pieces(path: Path, encoding: str, in_corpus: bool = True) -> Iterator[str]:
                 text = decoder.decode(raw or b"", final=raw is None)
             except UnicodeDecodeError as error:
                 begin = error.object.rfind(b"\n", 0, error.start) + 1 if is_ascii else 0
+                lenient = codecs.getincrementaldecoder(encoding)("ignore")
                 lenient.setstate(state)
                 before = len(error.object) - len(raw or b"")  # bytes that were left of the piece before
                 number += lenient.decode((raw or b"")[: max(0, error.start - before)]).count("\n")

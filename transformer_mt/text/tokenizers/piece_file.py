@@ -17,6 +17,7 @@ MOST_SETTINGS = 1 << 16  # bytes of all that is not a piece
 _PIECES, _TRAINING, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5  # fields of the file
 _TEXT, _SCORE, _KIND = 1, 2, 3  # of a piece
 _ALGORITHM, _SUFFIX, _SURFACE = 3, 24, 44  # of the training: also what is written for an unknown piece
+_NAME = 1  # of the normalizer
 _SPACES = (3, 4, 5)  # of the normalizer: a space at the beginning, no two in a row, and each one as `▁`
 _RULES = 2  # field of the two: replacements of characters
 _WIDTHS = {1: 8, 5: 4}  # bytes of numbers, by the type of the field
@@ -31,8 +32,7 @@ def require_bearable(model: bytes) -> None:
     for field, start, end in _fields(model, 0, len(model)):
         if field == _PIECES:
             n_pieces += 1
-            if n_pieces > MOST_PIECES or end - start > LONGEST_PIECE:
-                raise ValueError(f"more than {MOST_PIECES:,} pieces, or one with more than {LONGEST_PIECE} bytes")
+            _require_few(n_pieces, end - start)
             continue
         settings += end - start
         if settings > MOST_SETTINGS:
@@ -41,6 +41,12 @@ def require_bearable(model: bytes) -> None:
             for inner, first, last in _fields(model, start, end):
                 if inner == _RULES and last > first:
                     raise ValueError("it has rules that replace characters")
+
+
+def _require_few(pieces: int, size: int) -> None:
+    """size: bytes of the last of them"""
+    if pieces > MOST_PIECES or size > LONGEST_PIECE:
+        raise ValueError(f"more than {MOST_PIECES:,} pieces, or one with more than {LONGEST_PIECE} bytes")
 
 
 class Piece(NamedTuple):
@@ -59,10 +65,11 @@ def pieces_of(model: bytes) -> tuple[list[Piece], str]:
     """
     pieces, algorithm = list[Piece](), 1
     for field, start, end in _fields(model, 0, len(model)):
+        if field not in (_PIECES, _TRAINING, _NORMALIZER):
+            continue
+        found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
         if field == _PIECES:
-            if len(pieces) == MOST_PIECES or end - start > LONGEST_PIECE:
-                raise ValueError(f"more than {MOST_PIECES:,} pieces, or one with more than {LONGEST_PIECE} bytes")
-            found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
+            _require_few(len(pieces) + 1, end - start)
             if _TEXT not in found:
                 raise ValueError("it has a piece without text")
             text = model[slice(*found[_TEXT])].decode("utf-8")
@@ -70,21 +77,24 @@ def pieces_of(model: bytes) -> tuple[list[Piece], str]:
             score = struct.unpack("<f", model[first:last])[0] if last - first == 4 else 0.0
             pieces.append(Piece(text, score, _value(model, found.get(_KIND), 1)))
         elif field == _TRAINING:
-            found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
             algorithm = _value(model, found.get(_ALGORITHM), 1)
             if _value(model, found.get(_SUFFIX), 0):
                 raise ValueError("it has spaces at the ends of words")
-        elif field == _NORMALIZER:
-            found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
-            name = model[slice(*found.get(1, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
+        else:
+            name = model[slice(*found.get(_NAME, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
             if name not in ("nmt_nfkc", "nfkc") or not all(_value(model, found.get(one), 1) for one in _SPACES):
                 raise ValueError(f"it changes texts in another way than models of OPUS-MT do ({name})")
     return pieces, {1: "unigram", 2: "bpe"}.get(algorithm, str(algorithm))
 
 
 def _value(model: bytes, place: tuple[int, int] | None, default: int) -> int:
-    """A number at this place, or the default."""
-    return default if place is None or place[0] == place[1] else _number(model[place[0] : place[1]], 0)[0]
+    """A number at this place, or the default. Raises ValueError if it goes on behind the place."""
+    if place is None or place[0] == place[1]:
+        return default
+    try:
+        return _number(model[slice(*place)], 0)[0]
+    except IndexError:
+        raise ValueError("a number of it has no end") from None
 
 
 def model_of(pieces: Iterable[Piece], algorithm: str) -> bytes:
@@ -92,7 +102,11 @@ def model_of(pieces: Iterable[Piece], algorithm: str) -> bytes:
     training = _field(_ALGORITHM, {"unigram": 1, "bpe": 2}[algorithm]) + _field(_SURFACE, MARKS[UNK])
     for number, piece, index in ((40, 45, UNK), (41, 46, BOS), (42, 47, EOS), (43, 48, PAD)):
         training += _field(number, index) + _field(piece, MARKS[index])
-    return b"".join(map(piece_field, pieces)) + _field(_TRAINING, training) + _field(_NORMALIZER, _field(1, "identity"))
+    return (
+        b"".join(map(piece_field, pieces))
+        + _field(_TRAINING, training)
+        + _field(_NORMALIZER, _field(_NAME, "identity"))
+    )
 
 
 def piece_field(piece: Piece) -> bytes:

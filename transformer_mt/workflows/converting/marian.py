@@ -93,7 +93,8 @@ class MarianConfig(BaseModel):
 class PieceModel(NamedTuple):
     """SentencePiece of one side.
 
-    rows: in Marian's vocabulary, of `<unk>`, `</s>` and each piece; model: the file that has these pieces
+    unknown, end, rows: the numbers of `<unk>`, `</s>` and each piece in Marian's vocabulary; None: it lacks the piece
+    model:              the file that has these pieces
     """
 
     unknown: int
@@ -150,7 +151,8 @@ def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     except OSError as error:
         raise from_os_error(error, "reading the pieces", file) from None
     except ValueError as error:
-        raise TmtError(f"not a readable SentencePiece model: {reason(error)}", place=file, remedy=_COPY) from None
+        remedy = "Pieces as those of OPUS-MT can be converted. If the file is damaged, copy it again."
+        raise TmtError(f"not a readable SentencePiece model: {reason(error)}", place=file, remedy=remedy) from None
     if not any(piece.text in numbers for piece in text):
         raise TmtError(f"none of its pieces is in {VOCABULARY}", place=file, remedy=_COPY)
     # A character that this side lacks was trained with the number that the other side gives it, if it stood alone.
@@ -170,6 +172,9 @@ def read_tensors(folder: Path, config: MarianConfig, sides: tuple[PieceModel, Pi
         remedy = f'In this folder:  python -c "from transformers import AutoModelForSeq2SeqLM; {save}"'
         problem = f"the weights are pickled: reading {PICKLED} can run any code, so it is not read"
         raise TmtError(problem, place=folder, remedy=remedy)
+    if (end := sides[0].end) != config.eos_token_id:
+        problem = f"{VOCABULARY} gives {MARKS[EOS]} the number {end}, and {CONFIG} {config.eos_token_id}"
+        raise TmtError(problem, place=folder, remedy=_COPY)
     tensors = _Tensors(folder / WEIGHTS)
     width, size = config.d_model, tensors.size_of_vocabulary(config.d_model)
     shared = tensors.take(tensors.first(_SHARED), size, width)
@@ -195,9 +200,6 @@ def read_tensors(folder: Path, config: MarianConfig, sides: tuple[PieceModel, Pi
 
 def _rows(pieces: PieceModel, config: MarianConfig) -> list[int]:
     """The row of each token of one side: Marian begins a translation with what it pads with."""
-    if pieces.end != config.eos_token_id:
-        problem = f"{VOCABULARY} gives {MARKS[EOS]} the number {pieces.end}, and {CONFIG} {config.eos_token_id}"
-        raise TmtError(problem, place=VOCABULARY, remedy=_COPY)
     start = config.decoder_start_token_id
     marks = {PAD: start, UNK: pieces.unknown, BOS: start, EOS: pieces.end}
     others = [pieces.unknown if row is None else row for row in pieces.rows]

@@ -41,8 +41,7 @@ def with_splits(
 
     None instead of an entry that has only validation or test sets, beside others; a note names them.
     """
-    listed = [one.entries(WHOLE) if isinstance(one, FilesCorpus) else [] for one in corpora]
-    roles = roles_of([files for some in listed for files in some])
+    listed, roles = _roles_in(corpora)
     if not roles:
         if mixed := mixed_of([files for some in listed for files in some], also_alone=True):
             why = "but all pairs are divided by chance. If there are training files too, give them with it"
@@ -58,9 +57,14 @@ def with_splits(
 
 def lacks_training(corpora: Sequence[Corpus]) -> bool:
     """Whether the files of one entry are all for validation or test, by the names of all files."""
-    listed = [one.entries(WHOLE) if isinstance(one, FilesCorpus) else [] for one in corpora]
-    roles = roles_of([files for some in listed for files in some])
+    listed, roles = _roles_in(corpora)
     return bool(roles) and any(TRAIN not in map(roles.get, some) for some in listed)
+
+
+def _roles_in(corpora: Sequence[Corpus]) -> tuple[list[list[Files]], Mapping[Files, str]]:
+    """The files of each entry, and what all of them are by their names."""
+    listed = [one.entries(WHOLE) if isinstance(one, FilesCorpus) else [] for one in corpora]
+    return listed, roles_of([files for some in listed for files in some])
 
 
 def note_split_column(contents: Contents, file: Path) -> None:

@@ -66,7 +66,7 @@ class Tables:
         is_parallel = self._is_parallel(folder)
         below: list[Path] = []
         if not is_parallel and not any(not self._why_no_table(one) for one in top):
-            inside, top = with_archived(files_below(folder), _IN_ARCHIVES), []
+            inside = with_archived(files_below(folder), _IN_ARCHIVES)
             top = [one for one in inside if one.suffix.lower() in TABLES]
             below = [one for one in top if not one.exists()]  # those in archives
         elif not is_parallel:
