@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.kernels.attention import MANY_HEADS, attention_to_past, cpu_attention, fused_attention
+from transformer_mt.kernels.attention import FEW_HEADS, MANY_HEADS, attention_to_past, cpu_attention, fused_attention
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.kernels.dropout import ByteDropout, FusedDropout
 from transformer_mt.kernels.linear import CpuLinear, FusedLinear
@@ -55,7 +55,7 @@ def test_attention_on_a_cpu_stays_float32_forward_and_backward() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "other"])
-@pytest.mark.parametrize(("rows", "queries"), [(2, 4), (2, 1), (MANY_HEADS // 3 + 1, 1)])
+@pytest.mark.parametrize(("rows", "queries"), [(2, 4), (2, 1), (FEW_HEADS // 3 + 1, 4), (MANY_HEADS // 3 + 1, 1)])
 def test_attention_to_a_past_equals_the_readable_one(
     rows: int, queries: int, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.decoding import incremental
 from transformer_mt.decoding.incremental import IncrementalDecoder
+from transformer_mt.kernels import attention as kernels
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 
@@ -53,7 +52,10 @@ def step_by_step(transformer: Transformer, source_BS: Tensor, target_BT: Tensor)
     ids=["classic", "modern", "tied"],
 )
 @torch.no_grad()
-def test_cached_decoding_equals_uncached_decoding(positions, norm, attention, options):
+def test_cached_decoding_equals_uncached_decoding(positions, norm, attention, options, monkeypatch):
+    """handmade: also in decoding, where the written-out formula is for many sentences."""
+    if attention == "handmade":
+        monkeypatch.setattr(kernels, "FEW_HEADS", 0)
     transformer = model(positions=positions, norm=norm, attention=attention, **options)
     source_BS, target_BT = sources(6, 3, 1), torch.randint(1, 11, (3, 9))
     expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
@@ -102,10 +104,9 @@ def test_sinusoidal_decoding_goes_on_beyond_the_table():
 def test_reordered_rows_go_on_as_the_prefixes_they_continue(fused: bool, monkeypatch):
     """Two sentences: one row each in the first step, then three rows each that continue one another's rows.
 
-    fused: with the fused kernel, as on a GPU; else with the written-out formula, as on a CPU.
+    fused: with the fused kernel; else with the written-out formula.
     """
-    if fused:
-        monkeypatch.setattr(incremental, "attention_to_past", F.scaled_dot_product_attention)
+    monkeypatch.setattr(kernels, "FEW_HEADS", 1 << 30 if fused else 0)
     transformer = model(positions="rotary")
     decoder = IncrementalDecoder(transformer)
     source_BS = sources(5, 3)
@@ -207,3 +208,26 @@ def test_rows_that_began_apart_stay_apart_and_may_leave():
     prefix_NT = torch.cat([prefix_NT[[3, 3]], torch.tensor([[4], [5]])], dim=1)
     expected_NTV = transformer.generate_logits(transformer(source_BS[[1, 1]], prefix_NT))
     assert_close(logits_NV, expected_NTV[:, -1], **CLOSE)
+
+
+@torch.no_grad()
+def test_who_watches_a_part_of_the_model_sees_every_step():
+    """Steps call the parts without what PyTorch does around a call, but not those with a hook."""
+    transformer, seen = model(), []
+    watched = transformer.decoder.layers[1].feed_forward
+    watched.register_forward_hook(lambda module, given, result: seen.append(result.shape))
+    watched.outer.register_forward_pre_hook(lambda module, given: seen.append(given[0].shape))
+    step_by_step(transformer, sources(5, 3), torch.tensor([[2, 3], [4, 5]]))
+    assert seen == [(2, 1, 24), (2, 1, 16)] * 2
+
+
+@torch.no_grad()
+def test_steps_share_the_weights_of_the_model():
+    transformer = model()
+    source_BS, target_BT = sources(5, 3), torch.tensor([[2, 3], [4, 5]])
+    before = step_by_step(transformer, source_BS, target_BT)
+    decoder = IncrementalDecoder(transformer)
+    _, cache = decoder.step(target_BT[:, 0], decoder.start(source_BS))
+    transformer.generator.weight.zero_()
+    assert not decoder.step(target_BT[:, 1], cache)[0].any()
+    assert before.any()

@@ -16,6 +16,7 @@ from transformer_mt.decoding.beam_search import BeamOptions, Coverage, beam_sear
 from transformer_mt.decoding.greedy_search import greedy_search
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import Limits, coverage_penalty
+from transformer_mt.kernels import top_candidates as candidates
 from transformer_mt.kernels.top_candidates import top_candidates
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -239,9 +240,13 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_covers_the_source() -> N
     assert first(1.0).score == pytest.approx(first(1.0).log_probability, abs=1e-5), "everything is covered: no penalty"
 
 
+@pytest.mark.parametrize("few", [0, 1 << 30], ids=["blocks", "plain"])
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize(("vocabulary", "count"), [(500, 4), (8000, 10), (8001, 10), (2183, 9), (2183, 1), (3, 10)])
-def test_top_candidates_are_the_highest_of_all_rows_of_a_sentence(vocabulary: int, count: int, width: int) -> None:
+def test_top_candidates_are_the_highest_of_all_rows_of_a_sentence(
+    vocabulary: int, count: int, width: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "FEW_LOGITS", few)
     torch.manual_seed(vocabulary)
     logits_NV, scores_BW = torch.randn(3 * width, vocabulary), torch.randn(3, width)
     logits_NV[0, 100:] = -math.inf

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from transformer_mt.decoding.attention_maps import attention_weights
 from transformer_mt.decoding.step import look_steps
 from transformer_mt.kernels.attention import attention_to_past
+from transformer_mt.kernels.plain import plain
 from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
@@ -221,6 +223,10 @@ class IncrementalDecoder:
     def __init__(self, model: Transformer, with_attention: bool = False) -> None:
         self.model, self.with_attention = model, with_attention
 
+    @cached_property
+    def _plain(self) -> Transformer:
+        return plain(self.model)
+
     def start(self, source_BS: Tensor) -> DecoderCache:
         """Encode sources [B, S] and compute the keys and values of the memory; returns the cache of an empty target.
 
@@ -271,7 +277,7 @@ class IncrementalDecoder:
 
     def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
         """The logits [N, V], and the attention [N, S] if caches have it. Fills the newest cells of an opened cache."""
-        model = self.model
+        model = self._plain
         x_N1D = model.target_embedding(previous_N[:, None], start=cache.length - 1)
         for index, layer in enumerate(model.decoder.layers):
             is_last = index == len(cache.memory) - 1
@@ -312,8 +318,8 @@ def _layer_step(
 
 def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
     """[N, H, 1, K] to [G, H, W, K]: the rows of a family take the place of positions."""
-    x_GHWK: Tensor = x_NH1K.unflatten(0, (n_families, -1)).squeeze(3).transpose(1, 2)
-    return x_GHWK
+    n_rows, n_heads, _, head_width = x_NH1K.shape
+    return x_NH1K.view(n_families, n_rows // n_families, n_heads, head_width).transpose(1, 2)
 
 
 def bias_of(mask_BHQM: Tensor, dtype: torch.dtype) -> Tensor:

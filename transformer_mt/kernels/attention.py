@@ -13,6 +13,7 @@ from torch import Tensor
 
 from transformer_mt.kernels.linear import uses_narrow_product
 
+FEW_HEADS = 32  # sentences times heads: with more, the formula is faster on a CPU
 MANY_HEADS = 8192  # rows times heads: with fewer, a GPU waits for the host, which starts PyTorch's fused kernel sooner
 
 
@@ -52,7 +53,8 @@ def attention_to_past(
 
     bias: added to the scores; 0 where a query may attend, minus infinity elsewhere. Each query must have a 0.
     On a GPU, many rows have a kernel of our own (`past_attention`). Without it, many rows with one query each take the
-    written-out formula, because a block of PyTorch's fused kernel has 64 queries. On a CPU, the formula is faster.
+    written-out formula, because a block of PyTorch's fused kernel has 64 queries. So do more than a few sentences on a
+    CPU, where the formula is faster.
     """
     if query_BHQK.device.type != "cpu":
         own = own_attention(query_BHQK, key_BHMK, value_BHMK)
@@ -60,6 +62,8 @@ def attention_to_past(
             return own(query_BHQK, key_BHMK, value_BHMK, bias_BHQM)
         if query_BHQK.shape[2] > 1 or not _has_many(query_BHQK):
             return F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, attn_mask=bias_BHQM)
+    elif query_BHQK.shape[0] * query_BHQK.shape[1] <= FEW_HEADS:
+        return cpu_attention(query_BHQK, key_BHMK, value_BHMK, bias_BHQM)
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     if bias_BHQM is not None:
         scores_BHQM = scores_BHQM + bias_BHQM

@@ -37,7 +37,7 @@ class CpuLinear(FusedLinear):
     def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
         if x.dtype is torch.float32 and uses_narrow_product(x):
             return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
-        if weight_ED.dtype is torch.float32 and onednn.is_for(x, len(weight_ED)):
+        if weight_ED.dtype is torch.float32 and onednn.is_for(x, weight_ED.shape[0]):
             return _WideProduct.apply(x, weight_ED, bias_E)
         return F.linear(x, weight_ED, bias_E)
 
@@ -64,7 +64,7 @@ def store_by_columns(model: Transformer) -> None:
 
 def uses_narrow_product(x: Tensor) -> bool:
     """Whether products with x are narrow by this module's means, not by autocast alone."""
-    return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+    return torch.is_autocast_enabled("cpu") and x.is_cpu and not torch.compiler.is_compiling()
 
 
 def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:

@@ -58,7 +58,7 @@ def is_for(x: Tensor, outputs: int) -> bool:
     On Zen 4 only in inference mode, as in searches and validation: a training gains at most 13 % and needs up to 1 GiB
     more.
     """
-    is_float32_here = x.dtype is torch.float32 and x.device.type == "cpu" and not torch.compiler.is_compiling()
+    is_float32_here = x.dtype is torch.float32 and x.is_cpu and not torch.compiler.is_compiling()
     if not is_float32_here or x.numel() * outputs < SMALL or x.numel() < FEW_ROWS * x.shape[-1]:
         return False
     return is_for_weight(outputs, x.shape[-1]) and (smallest_weight() == 0 or torch.is_inference_mode_enabled())

@@ -11,6 +11,7 @@ from torch import Tensor
 
 _BLOCK = 64  # logits
 _MIN_BLOCKS = 32  # of a row; with fewer, `topk` of all logits is faster
+FEW_LOGITS = 1 << 16  # of all rows; with fewer, a CPU starts the operations on blocks for longer than it computes
 MANY_ROWS = 512  # with fewer, a GPU waits for the host, which starts PyTorch's kernels sooner
 
 
@@ -23,11 +24,12 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
     """
     n_sentences, width = scores_BW.shape
     vocab_size, device = logits_NV.shape[1], logits_NV.device
-    if count == width == 1 and device.type != "cpu":  # a GPU needs no blocks to find a maximum
+    few = device.type == "cpu" and logits_NV.numel() <= FEW_LOGITS
+    if count == width == 1 and (few or device.type != "cpu"):  # a GPU needs no blocks to find a maximum
         highest_B1, ids_B1 = logits_NV.max(dim=1, keepdim=True)
         return highest_B1 + scores_BW, ids_B1, torch.zeros_like(ids_B1)
     n_blocks, rest = divmod(vocab_size, _BLOCK)
-    if n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count or device.type not in ("cpu", "cuda"):
+    if few or n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count or device.type not in ("cpu", "cuda"):
         sums_BX = (logits_NV.reshape(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
         best = sums_BX.topk(min(count, width * vocab_size), dim=-1)
         return best.values, best.indices % vocab_size, best.indices.div(vocab_size, rounding_mode="floor")
