@@ -35,6 +35,7 @@ LINES = [source for source, _ in generate("de", "en", "test", 40, 2)] + [
     "É",
 ]
 D, HEADS = 16, 2
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 312087009\n"
 Q = "model.encoder.layers.0.self_attn.q_proj.weight"
 
 
@@ -209,21 +210,27 @@ def test_the_settings_of_the_model_are_in_its_config(converted: Path) -> None:
     assert (config.source_tokenizer.algorithm, config.data.source, config.data.target) == ("unigram", "de", "en")
 
 
-def test_a_training_starts_from_it(converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _tuned(parent: Path, languages: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The folder of a model that was trained for four steps from another one, and has learned."""
+    monkeypatch.chdir(folder)
     Path("tuned.yaml").write_text(
         f"""
 name: tuned
-data: {{source: de, target: en, corpus: {{kind: phrasebook, train: 60, validation: 20, test: 1}}}}
-training: {{start_from: '{converted}', max_steps: 4, batch_tokens: 256, bleu_sentences: 0}}
+data: {{{languages}, corpus: {{kind: phrasebook, train: 60, validation: 20, test: 1}}}}
+training: {{start_from: '{parent}', max_steps: 4, batch_tokens: 256, bleu_sentences: 0}}
 """
     )
     report = tmt.train(tmt.load_config("tuned.yaml"))
     losses = [one["loss"] for one in read_history(Path("runs/tuned/metrics.jsonl")) if one["event"] == "validation"]
     assert losses[-1] < losses[0]
+    return report.model
+
+
+def test_a_training_starts_from_it(converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _tuned(converted, "source: de, target: en", tmp_path, monkeypatch)
     cleaning = tmt.load_config("runs/tuned/config.yaml").data.cleaning
     assert (cleaning.unicode, cleaning.whitespace) == ("NFKC", "collapse"), "texts are read as before"
-    assert tmt.load(report.model).translate(LINES[0]).text is not None
+    assert tmt.load(model).translate(LINES[0]).text is not None
 
 
 def test_the_weights_may_be_float16_and_hold_copies(copied: Path, tmp_path: Path) -> None:
@@ -266,7 +273,6 @@ def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
         (lambda one: _json(one / "config.json", encoder_layers=1), "tensors belong to no model of this config"),
         (lambda one: _json(one / "config.json", encoder_ffn_dim=32, decoder_ffn_dim=32), "shape of"),
         (lambda one: _json(one / "config.json", decoder_start_token_id=10**6), "rows of the embeddings"),
-        (lambda one: _json(one / "vocab.json", **{">>fra<<": 3, ">>deu<<": 4}), "translates into 2 languages"),
         (lambda one: _json(one / "vocab.json", **{"▁": "x"}), "each piece needs a number"),
         (lambda one: _json(one / "vocab.json", **{"▁": True}), "each piece needs a number"),
         (lambda one: _json(one / "vocab.json", **{"▁": 2**70}), "each piece needs a number"),
@@ -292,6 +298,8 @@ def _weights(folder: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
         (lambda one: (one / "target.spm").write_bytes(b""), "none of its pieces"),
         (lambda one: (one / "target.spm").write_bytes(b"\x0a\x06\x0a\x01a\x1a\x01\xff"), "a number of it has no end"),
         (lambda one: (one / "model.safetensors").write_bytes(b"x" * 99), "not a readable safetensors file"),
+        (lambda one: (one / "model.safetensors").write_text(POINTER), "a Git LFS pointer, not the weights"),
+        (lambda one: (one / "source.spm").write_text(POINTER), "a Git LFS pointer, not the pieces"),
         (
             lambda one: _weights(one, lambda t: t.update({"lm_head.weight": t["model.shared.weight"] + 1})),
             "lm_head.weight",
@@ -310,6 +318,84 @@ def test_what_cannot_be_converted_is_refused_and_nothing_is_written(
         tmt.convert(copied, tmp_path / "made")
     assert said in str(caught.value)
     assert caught.value.remedy
+    assert not (tmp_path / "made").exists()
+
+
+def _with_tags(folder: Path, *names: str) -> dict[str, int]:
+    """Give the model tags, with rows of random numbers; their numbers in Marian's vocabulary."""
+    numbers = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    tags = {name: len(numbers) + index for index, name in enumerate(names)}
+    _json(folder / "vocab.json", **{f">>{name}<<": number for name, number in tags.items()})
+    torch.manual_seed(2)
+    _weights(
+        folder,
+        lambda tensors: tensors.update(
+            {
+                "model.shared.weight": torch.cat([tensors["model.shared.weight"], torch.randn(len(tags), D) * 0.3]),
+                "final_logits_bias": torch.cat([tensors["final_logits_bias"], torch.randn(1, len(tags))], dim=1),
+            }
+        ),
+    )
+    return tags
+
+
+def test_a_model_of_several_target_languages_reads_their_tags(copied: Path, tmp_path: Path) -> None:
+    tags = _with_tags(copied, "eng", "por", "cmn_Hans", "pt_BR", "cmn_Hant", "zzz", "deu", "x!")
+    made = tmt.convert(copied, tmp_path / "made")
+    assert made.direction == "de-en, de-pt, de-zzz"
+    assert made.left_out == ("cmn_Hans", "cmn_Hant", "deu", "pt_BR", "x!")
+    model = load_model_directory(tmp_path / "made")
+    assert model.source.tags == ("<2en>", "<2pt>", "<2zzz>")
+    pieces, line = _library(copied / "source.spm"), LINES[0]
+    numbers = json.loads((copied / "vocab.json").read_text(encoding="utf-8"))
+    theirs = [numbers[piece] for piece in pieces.encode(line, out_type=str)]
+    for name, tag in (("por", "<2pt>"), ("eng", "<2en>")):
+        ours = [*model.source.vocabulary.tag_ids([tag]), *model.source.encode(line)]
+        padding = numbers["<pad>"]
+        expected = _logits(copied, [tags[name], *theirs, 0], [padding])[0]
+        with torch.no_grad():
+            hidden = model.model(torch.tensor([ours]), torch.tensor([[BOS]]))
+            found = model.model.generate_logits(hidden)[0, 0]
+        known = [(own, numbers[piece]) for own, piece in enumerate(model.target.vocabulary.tokens) if piece in numbers]
+        own, other = zip(*known, strict=True)
+        torch.testing.assert_close(found[list(own)][4:], expected[list(other)][4:], rtol=1e-4, atol=1e-4)
+    translator = tmt.load(tmp_path / "made")
+    assert translator.translate(line, to="pt").text != translator.translate(line, to="en").text
+
+
+def test_a_training_starts_from_one_of_several_target_languages(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_tags(copied, "eng", "kor", "por")
+    tmt.convert(copied, tmp_path / "made")
+    model = _tuned(tmp_path / "made", "directions: [de-en, de-ko]", tmp_path, monkeypatch)
+    assert load_model_directory(Path(model)).source.tags == ("<2en>", "<2ko>", "<2pt>")
+    assert tmt.load(model).translate(LINES[0], to="ko").text is not None
+
+
+@pytest.mark.parametrize(
+    ("to", "direction"), [("pt", "de-pt"), ("cmn_Hant", "de-zh"), ("por", "de-pt"), ("pt_BR", "de-pt")]
+)
+def test_one_target_language_of_several_can_be_chosen(copied: Path, tmp_path: Path, to: str, direction: str) -> None:
+    _with_tags(copied, "por", "cmn_Hans", "cmn_Hant", "pt_BR")
+    made = tmt.convert(copied, tmp_path / "made", target=to)
+    assert (made.direction, made.left_out) == (direction, ())
+    assert tmt.load(tmp_path / "made").translate("Das ist gut.").tokens
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("zh", "several tags are for zh"),
+        ("fr", "no tag of this model is for fr"),
+        ("!", "no tag of this model is for !"),
+    ],
+)
+def test_a_target_language_without_a_single_tag_is_refused(copied: Path, tmp_path: Path, to: str, said: str) -> None:
+    _with_tags(copied, "por", "cmn_Hans", "cmn_Hant")
+    with pytest.raises(TmtError, match=said) as caught:
+        tmt.convert(copied, tmp_path / "made", target=to)
+    assert "cmn_Hans" in caught.value.remedy
     assert not (tmp_path / "made").exists()
 
 

@@ -9,6 +9,7 @@ import typer
 
 _MODEL = "Folder of a model of Marian in Hugging Face's form, such as OPUS-MT."
 _OUTPUT = "New folder for the model."
+_TO = "Target language, or a tag for it. Default: the one that DIR names, or all that it has tags for."
 _NAMED = "Default: the one that DIR names."
 
 
@@ -16,11 +17,14 @@ def convert(
     model: Annotated[Path, typer.Argument(metavar="DIR", help=_MODEL)],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help=_OUTPUT, show_default=False)],
     from_: Annotated[str | None, typer.Option("--from", metavar="CODE", help=f"Source language. {_NAMED}")] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="CODE", help=f"Target language. {_NAMED}")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="CODE", help=_TO)] = None,
 ) -> None:
     """Convert an OPUS-MT model, to translate with it or to start a training from it."""
     from transformer_mt.workflows.convert import convert as work
 
     made = work(model, output, from_, to)
     sides = " and ".join(f"{number:,}" for number in made.pieces)
+    if made.left_out:
+        n, first = len(made.left_out), ", ".join(made.left_out[:5])
+        print(f"{n} tags are left out, for no known language or one of several for it: {first}; --to TAG takes one")
     print(f"{made.folder}: {made.direction}, {made.parameters:,} parameters, {sides} tokens")

@@ -22,6 +22,7 @@ from transformer_mt.errors import TmtError, at, checked_path, from_os_error
 from transformer_mt.files.address import Address, is_address
 from transformer_mt.files.opening import (
     DAMAGED,
+    LFS_POINTER,
     archive_of,
     damaged,
     is_endless,
@@ -52,7 +53,7 @@ _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are
     (b"PAR1", "is a Parquet file, not text", "Convert it to text."),
     (b"\xff\xfe", "is UTF-16, not UTF-8", _UTF_16),
     (b"\xfe\xff", "is UTF-16, not UTF-8", _UTF_16),
-    (b"version https://git-lfs", "is a Git LFS pointer, not the data", "Fetch the data with `git lfs pull`."),
+    (LFS_POINTER, "is a Git LFS pointer, not the data", "Fetch the data with `git lfs pull`."),
 )
 _IN_CONFIG = {  # what a config can do with such a file
     b"PK\x03\x04": "In a config, name the file inside it (corpus.zip/NAME), or read it with  kind: xlsx. Or:",

@@ -26,6 +26,7 @@ from transformer_mt.files.remote import open_address
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
 _TO_UNPACK = (".xlsx", ".xls", ".parquet", ".zip")  # not read inside an archive
 _LANGUAGE = re.compile(r"\.(?!txt|pdf|hwp|doc|png|jpg|gif|xml|htm|log|md|py|sh)[a-z]{2,3}")  # as of `corpus.de`
+LFS_POINTER = b"version https://git-lfs"
 _BUFFER = 1 << 17  # bytes
 _TERMINALS = ("/dev/stdin", "/dev/tty", "/dev/null")  # character devices that end
 _ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
@@ -191,6 +192,15 @@ def readable(path: Path, doing: str) -> Iterator[None]:
         raise damaged(error, path, path) from None
     except OSError as error:
         raise from_os_error(error, doing, path) from None
+
+
+def is_lfs_pointer(file: Path) -> bool:
+    """Whether a file is what Git LFS left in its place, as in a copy of a repository without it."""
+    try:
+        with open(file, "rb", opener=_without_waiting) as stream:
+            return stream.read(len(LFS_POINTER)) == LFS_POINTER
+    except OSError:
+        return False
 
 
 def read_head(path: Path, size: int) -> bytes:

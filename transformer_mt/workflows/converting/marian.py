@@ -19,9 +19,9 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from transformer_mt.errors import TmtError, from_os_error, reason
-from transformer_mt.files.opening import read_small
+from transformer_mt.files.opening import is_lfs_pointer, read_small
 from transformer_mt.model.positions import sinusoidal_positions
-from transformer_mt.runtime.weights import read_weights
+from transformer_mt.runtime.weights import FETCH, read_weights
 from transformer_mt.text.tokenizers.base import LARGEST, problems_in
 from transformer_mt.text.tokenizers.piece_file import Piece, model_of, pieces_of
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
@@ -33,7 +33,7 @@ WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 NEVER = -100.0  # bias of what is never written: so small that its share of the label smoothing does not count
 _UNKNOWN = 10.0  # by so much an unknown character scores below the least piece, in SentencePiece
 _NORMAL = (1, 4)  # kinds of pieces that text has: normal ones, and those given by the user
-_TAG = re.compile(r">>[^<>]+<<")  # a piece that names the target language, in a model of several
+_TAG = re.compile(r">>([^<>]+)<<")  # it stands before a source, and names the language to translate into
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
 _COPY = "Copy the whole folder again."
@@ -124,26 +124,27 @@ def read_languages(folder: Path) -> tuple[str, str]:
     return str(values.get("source_lang") or ""), str(values.get("target_lang") or "")
 
 
-def read_pieces(folder: Path) -> tuple[PieceModel, PieceModel]:
-    """Those of the source and of the target. Raises TmtError if they are damaged, or of several target languages."""
+def read_pieces(folder: Path) -> tuple[PieceModel, PieceModel, dict[str, int]]:
+    """Those of the source and of the target, and the number of each tag by its name: `por` for `>>por<<`.
+
+    Raises TmtError if they are damaged.
+    """
     numbers = _read_json(folder / VOCABULARY)
     if not all(type(number) is int and 0 <= number < 1 << 31 for number in numbers.values()):
         raise TmtError("not readable: each piece needs a number", place=folder / VOCABULARY, remedy=_COPY)
-    if tags := sorted(filter(_TAG.fullmatch, numbers)):
-        problem = f"this model translates into {len(tags)} languages or kinds of text ({', '.join(tags[:5])})"
-        remedy = "Only models of one direction can be converted."
-        raise TmtError(problem, place=folder / VOCABULARY, remedy=remedy)
     if len(set(numbers.values())) < len(numbers) or not {MARKS[UNK], MARKS[EOS]} <= numbers.keys():
         problem = f"two pieces have one number, or {MARKS[UNK]} or {MARKS[EOS]} is missing"
         raise TmtError(problem, place=folder / VOCABULARY, remedy=_COPY)
+    tags = {found[1]: number for piece, number in numbers.items() if (found := _TAG.fullmatch(piece))}
     source, target = (_pieces_of_side(folder / name, numbers) for name in PIECES)
-    return source, target
+    return source, target, tags
 
 
 def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     try:
         pieces, algorithm = pieces_of(read_small(file, LARGEST))
-        text = [piece for piece in pieces if piece.kind in _NORMAL and piece.text not in MARKS]
+        own = [piece for piece in pieces if piece.kind in _NORMAL and piece.text not in MARKS]
+        text = [piece for piece in own if not _TAG.fullmatch(piece.text)]
         if algorithm not in ("unigram", "bpe") or len({piece.text for piece in text}) < len(text):
             raise ValueError("its algorithm is not unigram or BPE, or it has a piece twice")
         if any(piece.kind == 6 for piece in pieces) or any(not piece.text.isprintable() for piece in text):
@@ -151,6 +152,8 @@ def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     except OSError as error:
         raise from_os_error(error, "reading the pieces", file) from None
     except ValueError as error:
+        if is_lfs_pointer(file):
+            raise TmtError("a Git LFS pointer, not the pieces", place=file, remedy=FETCH) from None
         remedy = "Pieces as those of OPUS-MT can be converted. If the file is damaged, copy it again."
         raise TmtError(f"not a readable SentencePiece model: {reason(error)}", place=file, remedy=remedy) from None
     if not any(piece.text in numbers for piece in text):
@@ -165,8 +168,13 @@ def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     return PieceModel(unknown, end, rows, model_of([*marks, *text], algorithm), algorithm)
 
 
-def read_tensors(folder: Path, config: MarianConfig, sides: tuple[PieceModel, PieceModel]) -> dict[str, Tensor]:
-    """The weights with the names and shapes of this program. Raises TmtError if they are not those of the config."""
+def read_tensors(
+    folder: Path, config: MarianConfig, sides: tuple[PieceModel, PieceModel], tags: Sequence[int]
+) -> dict[str, Tensor]:
+    """The weights with the names and shapes of this program. Raises TmtError if they are not those of the config.
+
+    tags: their numbers, in the order of the tags of the source vocabulary
+    """
     if not (folder / WEIGHTS).exists() and (folder / PICKLED).exists():
         save = "AutoModelForSeq2SeqLM.from_pretrained('.').save_pretrained('.')"
         remedy = f'In this folder:  python -c "from transformers import AutoModelForSeq2SeqLM; {save}"'
@@ -180,7 +188,7 @@ def read_tensors(folder: Path, config: MarianConfig, sides: tuple[PieceModel, Pi
     shared = tensors.take(tensors.first(_SHARED), size, width)
     tensors.require_known(config, shared)
     order = torch.arange(width).view(2, -1).T.reshape(-1)  # sine, cosine, sine, ...
-    rows = [torch.tensor(_rows(one, config)) for one in sides]
+    rows = [torch.tensor([*_rows(one, config), *more]) for one, more in zip(sides, (tags, ()), strict=True)]
     if max(int(one.max()) for one in rows) >= size:
         problem = f"{VOCABULARY} or {CONFIG} has larger numbers than the {size:,} rows of the embeddings"
         raise TmtError(problem, place=folder, remedy=_COPY)
