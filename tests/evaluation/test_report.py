@@ -103,6 +103,7 @@ def test_a_huge_loss_has_no_perplexity(systems):
 
 def test_columns_are_aligned():
     assert aligned([("a", "b"), ("long", "100")]) == "a       b\nlong  100"
+    assert aligned([("한글", "1"), ("long", "100")]) == "한글    1\nlong  100", "a Hangul letter is two columns wide"
 
 
 class TestRecord:
