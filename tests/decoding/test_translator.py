@@ -14,7 +14,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.interpreter import Computing
-from transformer_mt.decoding.model_directory import save_model_directory
+from transformer_mt.decoding.model_directory import load_model_directory, save_model_directory
 from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
@@ -232,6 +232,18 @@ def remade(tiny_model: Path, place: Path, codec: Codec | None = None, **changes:
     codecs = (codec, codec) if codec else load_codecs(tiny_model)
     save_model_directory(place, config, named_weights(build_model(config, *map(len, codecs))), codecs)
     return place
+
+
+@pytest.mark.parametrize("tie", ["all", "decoder", "none"])
+def test_tied_weights_may_be_given_under_each_of_their_names(tiny_model: Path, tmp_path: Path, tie: str) -> None:
+    place = remade(tiny_model, tmp_path / "tied", model={"tie_embeddings": tie})
+    model = load_model_directory(place)
+    weights = model.model.state_dict()
+    save_model_directory(tmp_path / "again", model.config, weights, (model.source, model.target))
+    again = load_model_directory(tmp_path / "again").model.state_dict()
+    assert weights.keys() == again.keys()
+    assert all(torch.equal(one, again[name]) for name, one in weights.items())
+    assert (tmp_path / "again" / "model.safetensors").stat().st_size == (place / "model.safetensors").stat().st_size
 
 
 LEARNED = {"model": {"positions": "learned"}, "data": {"max_length": 6}}

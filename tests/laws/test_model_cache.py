@@ -221,6 +221,37 @@ def test_who_watches_a_part_of_the_model_sees_every_step():
     assert seen == [(2, 1, 24), (2, 1, 16)] * 2
 
 
+@pytest.mark.parametrize("change", ["function", "class", "compiled", "everywhere"])
+@torch.no_grad()
+def test_a_part_that_someone_has_changed_is_called_as_pytorch_calls_it(change):
+    transformer, calls = model(), []
+    source_BS, target_BT = sources(5, 3), torch.tensor([[2, 3], [4, 5]])
+    before, layer = step_by_step(transformer, source_BS, target_BT), transformer.decoder.layers[0]
+    original = layer.feed_forward
+    if change == "function":
+        forward = original.forward
+        original.forward = lambda x: calls.append(x.shape) or forward(x)
+    elif change == "class":
+
+        class Counted(torch.nn.Module):
+            def __call__(self, x):
+                calls.append(x.shape)
+                return original(x)
+
+        layer.feed_forward = Counted()
+    elif change == "compiled":
+        layer.feed_forward = torch.compile(original, backend="eager")
+        calls = [(2, 1, 16)] * 2
+    elif change == "everywhere":
+        record = lambda module, given, result: calls.append(result.shape) if module is original else None  # noqa: E731
+        hook = torch.nn.modules.module.register_module_forward_hook(record)
+    after = step_by_step(transformer, source_BS, target_BT)
+    if change == "everywhere":
+        hook.remove()
+    assert calls == [(2, 1, 16)] * 2
+    assert_close(after, before, **CLOSE)
+
+
 @torch.no_grad()
 def test_steps_share_the_weights_of_the_model():
     transformer = model()

@@ -10,6 +10,7 @@ from transformer_mt.config.choices import chosen, name_of
 from transformer_mt.config.section import NonNegative, Positive, Section
 
 DEFAULT_BATCH_TOKENS = 12_288
+MOST_HYPOTHESES = 256  # of a beam, and of a sentence in the result
 
 SearchName: TypeAlias = str | Section
 if not TYPE_CHECKING:
@@ -22,7 +23,9 @@ class DecodingConfig(Section):
         description="beam: beam search; sample: random sampling; mbr: minimum Bayes risk, the candidate that is most"
         " similar to the others",
     )
-    beam: Positive = Field(5, le=256, description="hypotheses that beam search keeps; 1: greedy search; more is slower")
+    beam: Positive = Field(
+        5, le=MOST_HYPOTHESES, description="hypotheses that beam search keeps; 1: greedy search; more is slower"
+    )
     length_penalty: float = Field(
         0.6,
         ge=0,
@@ -36,7 +39,7 @@ class DecodingConfig(Section):
         description="beta of the coverage penalty (GNMT), against source words with too little attention (of the first"
         " model); 0: none",
     )
-    n_best: Positive = Field(1, le=256, description="translations to return for each sentence")
+    n_best: Positive = Field(1, le=MOST_HYPOTHESES, description="translations to return for each sentence")
     max_length_ratio: float = Field(
         2.0,
         ge=0,

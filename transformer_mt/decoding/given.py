@@ -44,7 +44,7 @@ def checked_text(text: object, place: str = "", remedy: str = "Give a str.") -> 
 
 def prefix_for_each_line(prefixes: str | Iterable[str] | None, n_lines: int | None) -> Iterator[str]:
     """The prefixes; one str, or None, is for all lines. Raises TmtError as `checked_text` and `for_each_line` do."""
-    if prefixes is None or isinstance(prefixes, str):
+    if prefixes is None or isinstance(prefixes, (str, bytes)):
         return repeat(checked_text(prefixes or "", "prefixes"))
     return (checked_text(prefix, "prefixes") for prefix in for_each_line(prefixes, "prefixes", n_lines))
 

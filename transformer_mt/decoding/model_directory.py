@@ -29,6 +29,7 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.weights import (
     digest_of_weights,
+    each_once,
     facts_of_weights,
     load_weights,
     read_shapes,
@@ -199,11 +200,13 @@ def save_model_directory(
 ) -> None:
     """Write a model directory. codecs: of source and target; the same object twice if they are shared.
 
+    weights:    as `state_dict` gives them
     trained_on: content of the file with that name; None: keep the file that is there
     Other files in an existing folder, such as an export or notes, are kept.
     Raises TmtError if the folder is the current one.
     """
     require_replaceable(folder)
+    weights = each_once(weights)
     with replaced_folder(folder) as aside:
         for entry in folder.iterdir() if folder.is_dir() else ():
             if entry.name in OWN_FILES or (entry.name == TRAINED_ON and trained_on is not None):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import regex
 
 from transformer_mt.decoding.given import checked_text
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, named
 from transformer_mt.text.script import SPACELESS
 
 # What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
+_EXAMPLE = 'For example:  [Term("Hund", "hound")]'
 JOINING = regex.compile(
     rf"[\p{{L}}\p{{M}}\p{{N}}_/@#&=~+\\\uFFFD--[\p{{sc=Hangul}}{SPACELESS}]]",
     regex.V1,
@@ -61,12 +62,14 @@ def spans_of_terms(line: str, terms: LineTerms) -> list[Span]:
 
     Raises TmtError if a term is empty, or not in the line after those before it.
     """
+    if not isinstance(terms, Iterable):
+        raise TmtError(f"{named(terms)} is no list of terms", place="terms", remedy=_EXAMPLE)
     if all(isinstance(one, Span) for one in terms):
         return cast("list[Span]", list(terms))
     terms = cast("Sequence[Term]", terms)
     for term in terms:
         if not isinstance(term, Term):
-            raise TmtError(f"{term!r} is not a Term", place="terms", remedy='For example:  [Term("Hund", "hound")]')
+            raise TmtError(f"{term!r} is not a Term", place="terms", remedy=_EXAMPLE)
     latest, ends = [len(line)], len(line)  # where each term can be, so that those after it have a place
     for term in reversed(terms):
         ends = line.rfind(checked_text(term.source, "terms"), 0, max(ends, 0))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.decoding import MOST_HYPOTHESES, DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.beam_tree import BeamTree, RecordedBeam
@@ -28,7 +28,7 @@ from transformer_mt.decoding.pair_scorer import CHUNK
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translation import Source
-from transformer_mt.errors import TmtError, checked_number
+from transformer_mt.errors import TmtError, checked_number, named
 from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16
@@ -128,12 +128,12 @@ class Translator(Interpreter):
 
         target: tokens of the translation; None: the model's own best translation, which begins with `prefix`
         """
-        if isinstance(target, str):
-            raise TmtError(
-                "the target is one str", place="target", remedy="Give the tokens of a translation, as a list."
-            )
+        if target is not None and (isinstance(target, str) or not isinstance(target, Sequence)):
+            problem = "the target is one str" if isinstance(target, str) else f"{named(target)} is no list of tokens"
+            raise TmtError(problem, place="target", remedy="Give the tokens of a translation, as a list.")
         source = self._read(checked_text(line), checked_text(prefix))
-        produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
+        tokens = [checked_text(token, "target") for token in target or ()]
+        produced: Sequence[int] = (*self.target.vocabulary.encode(tokens), EOS)
         if target is None and source.tokens:
             (found,) = self._search([Request(source.ids, source.prefix)])
             produced = self.search.choose(found, self.target.decode)[0].ids
@@ -157,12 +157,14 @@ class Translator(Interpreter):
         """What a beam search considers while it translates `line`, which is not split into sentences.
 
         beam: its width; 1: greedy search; None: that of the settings. Other settings, such as penalties, stay.
-        Raises TmtError if the line has no words.
+        Raises TmtError if the line has no words, or if the beam is too wide.
         """
         source = self.read(line)
         if not source.tokens:
             raise TmtError("the line has no words", remedy="Give a sentence.")
         width = self.decoding.beam if beam is None else checked_number(beam, "beam")
+        if width > MOST_HYPOTHESES:
+            raise TmtError(f"a beam of {width} is too wide", place="beam", remedy=f"Use at most {MOST_HYPOTHESES}.")
         decoding = self.decoding.model_copy(update={"method": "beam", "beam": width, "n_best": 1})
         method = RecordedBeam(decoding)
         search(self.models, [self._request(source)], decoding, method=method, first_tag=self.target.first_tag)

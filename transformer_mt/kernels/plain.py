@@ -6,6 +6,7 @@ import functools
 from typing import Any, TypeVar
 
 from torch import nn
+from torch.nn.modules.module import _has_any_global_hook
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -13,9 +14,12 @@ M = TypeVar("M", bound=nn.Module)
 def plain(module: M) -> M:
     """A twin for inference: its call is `forward` alone, and its parts are ordinary attributes. Tensors are shared.
 
-    It does not follow what is exchanged in the original, nor `train` and `eval`. A module with a hook stays as it is.
+    It does not follow what is exchanged in the original, nor `train` and `eval`. Modules that someone has changed or
+    watches stay as they are: those of other classes than this program's and PyTorch's, and those with a hook.
     """
-    if module._forward_hooks or module._forward_pre_hooks:
+    is_ours = type(module).__module__.startswith(("transformer_mt.", "torch.nn.modules."))
+    is_watched = module._forward_hooks or module._forward_pre_hooks or _has_any_global_hook()
+    if not is_ours or is_watched or "forward" in module.__dict__:
         return module
     parts = {name: None if part is None else plain(part) for name, part in module._modules.items()}
     kind: Any = type(module)
