@@ -340,10 +340,14 @@ def _with_tags(folder: Path, *names: str) -> dict[str, int]:
 
 
 def test_a_model_of_several_target_languages_reads_their_tags(copied: Path, tmp_path: Path) -> None:
-    tags = _with_tags(copied, "eng", "por", "cmn_Hans", "pt_BR", "cmn_Hant", "zzz", "deu", "x!")
+    tags = _with_tags(copied, "eng", "por", "cmn_Hans", "pt_BR", "cmn_Hant", "zzz", "deu", "toki")
     made = tmt.convert(copied, tmp_path / "made")
     assert made.direction == "de-en, de-pt, de-zzz"
-    assert made.left_out == ("cmn_Hans", "cmn_Hant", "deu", "pt_BR", "x!")
+    assert (sorted(made.left_out), made.unknown) == (["cmn_Hans", "cmn_Hant", "pt_BR"], ("toki",))
+    assert made.summary.splitlines()[:2] == [
+        "left out: cmn_Hans, cmn_Hant, pt_BR (--to TAG takes one of them)",
+        "left out: toki (no code of a language)",
+    ]
     model = load_model_directory(tmp_path / "made")
     assert model.source.tags == ("<2en>", "<2pt>", "<2zzz>")
     pieces, line = _library(copied / "source.spm"), LINES[0]
@@ -374,10 +378,10 @@ def test_a_training_starts_from_one_of_several_target_languages(
 
 
 @pytest.mark.parametrize(
-    ("to", "direction"), [("pt", "de-pt"), ("cmn_Hant", "de-zh"), ("por", "de-pt"), ("pt_BR", "de-pt")]
+    ("to", "direction"), [("pt", "de-pt"), ("cmn_Hant", "de-zh"), ("por", "de-pt"), ("pt_br", "de-pt"), ("gl", "de-gl")]
 )
 def test_one_target_language_of_several_can_be_chosen(copied: Path, tmp_path: Path, to: str, direction: str) -> None:
-    _with_tags(copied, "por", "cmn_Hans", "cmn_Hant", "pt_BR")
+    _with_tags(copied, "por", "cmn_Hans", "cmn_Hant", "pt_BR", "glg")
     made = tmt.convert(copied, tmp_path / "made", target=to)
     assert (made.direction, made.left_out) == (direction, ())
     assert tmt.load(tmp_path / "made").translate("Das ist gut.").tokens
@@ -386,16 +390,38 @@ def test_one_target_language_of_several_can_be_chosen(copied: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("to", "said"),
     [
-        ("zh", "several tags are for zh"),
+        ("zh", "no single tag of this model is for zh"),
+        ("pt_PT", "no single tag of this model is for pt_PT"),
         ("fr", "no tag of this model is for fr"),
-        ("!", "no tag of this model is for !"),
+        ("deu", "no tag of this model is for deu"),
+        ("!", "no tag of this model is"),
     ],
 )
 def test_a_target_language_without_a_single_tag_is_refused(copied: Path, tmp_path: Path, to: str, said: str) -> None:
-    _with_tags(copied, "por", "cmn_Hans", "cmn_Hant")
+    _with_tags(copied, "por", "cmn_Hans", "cmn_Hant", "deu", "toki")
     with pytest.raises(TmtError, match=said) as caught:
         tmt.convert(copied, tmp_path / "made", target=to)
-    assert "cmn_Hans" in caught.value.remedy
+    assert "por" in caught.value.remedy or "cmn_Hans" in caught.value.remedy
+    assert "deu" not in caught.value.remedy
+    assert "toki" not in caught.value.remedy, "only what can be chosen"
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("tags", "options", "said"),
+    [
+        (["cmn_Hans", "cmn_Hant"], {}, "no language has one tag of this model alone"),
+        (["deu", "toki"], {}, "no language has one tag of this model alone"),
+        (["fra", "por"], {"source": "mul"}, "mul is no language, and this model has tags"),
+    ],
+)
+def test_tags_that_leave_no_direction_are_refused(
+    copied: Path, tmp_path: Path, tags: list[str], options: dict[str, str], said: str
+) -> None:
+    _with_tags(copied, *tags)
+    with pytest.raises(TmtError, match=said) as caught:
+        tmt.convert(copied, tmp_path / "made", **options)
+    assert caught.value.remedy
     assert not (tmp_path / "made").exists()
 
 

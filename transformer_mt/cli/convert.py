@@ -22,9 +22,4 @@ def convert(
     """Convert an OPUS-MT model, to translate with it or to start a training from it."""
     from transformer_mt.workflows.convert import convert as work
 
-    made = work(model, output, from_, to)
-    sides = " and ".join(f"{number:,}" for number in made.pieces)
-    if made.left_out:
-        n, first = len(made.left_out), ", ".join(made.left_out[:5])
-        print(f"{n} tags are left out, for no known language or one of several for it: {first}; --to TAG takes one")
-    print(f"{made.folder}: {made.direction}, {made.parameters:,} parameters, {sides} tokens")
+    print(work(model, output, from_, to).summary)

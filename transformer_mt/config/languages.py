@@ -39,6 +39,12 @@ _RARER_THREE_LETTERS = {  # not names of columns: some are words
     "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo", "heb": "he", "fin": "fi", "ell": "el", "dan": "da",
     "nor": "no", "hun": "hu", "ron": "ro", "bul": "bg", "hrv": "hr", "slk": "sk", "slv": "sl", "lit": "lt", "lav": "lv",
     "est": "et", "srp": "sr", "cat": "ca", "isl": "is", "gle": "ga", "cym": "cy", "swa": "sw", "msa": "ms", "mon": "mn",
+    "glg": "gl", "bel": "be", "mkd": "mk", "afr": "af", "eus": "eu", "nob": "nb", "nno": "nn", "kat": "ka", "hye": "hy",
+    "sqi": "sq", "mlt": "mt", "bos": "bs", "epo": "eo", "fao": "fo", "aze": "az", "kaz": "kk", "uzb": "uz", "tat": "tt",
+    "tgl": "tl", "jav": "jv", "hat": "ht", "lat": "la", "ltz": "lb", "oci": "oc", "bre": "br", "gla": "gd", "fry": "fy",
+    "amh": "am", "hau": "ha", "ibo": "ig", "yor": "yo", "zul": "zu", "xho": "xh", "sna": "sn", "som": "so", "orm": "om",
+    "kin": "rw", "mlg": "mg", "asm": "as", "ori": "or", "snd": "sd", "tuk": "tk", "kir": "ky", "tgk": "tg", "uig": "ug",
+    "kur": "ku", "yid": "yi", "san": "sa", "lin": "ln", "wol": "wo", "bak": "ba", "chv": "cv", "cor": "kw", "glv": "gv",
 }  # fmt: skip
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
 _COLUMNS = (

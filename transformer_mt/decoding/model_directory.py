@@ -29,7 +29,6 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.weights import (
     digest_of_weights,
-    each_once,
     facts_of_weights,
     load_weights,
     read_shapes,
@@ -49,6 +48,11 @@ from transformer_mt.text.codec import (
 )
 
 TRAINED_ON = "trained_on.safetensors"
+_TIED = {  # by `tie_embeddings`: names of weights that are stored under another one
+    "none": (),
+    "decoder": ("generator.weight",),
+    "all": ("target_embedding.tokens.weight", "generator.weight"),
+}
 _CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
 _TENSORS = "tensors"  # in place of a file's name: of the weights
 _SPARE = 8  # `_most_numbers` of a real model is about two to four times what it has
@@ -200,13 +204,13 @@ def save_model_directory(
 ) -> None:
     """Write a model directory. codecs: of source and target; the same object twice if they are shared.
 
-    weights:    as `state_dict` gives them
+    weights:    those of `named_weights`, or of `state_dict`, which has tied ones under each of their names
     trained_on: content of the file with that name; None: keep the file that is there
     Other files in an existing folder, such as an export or notes, are kept.
     Raises TmtError if the folder is the current one.
     """
     require_replaceable(folder)
-    weights = each_once(weights)
+    weights = {name: one for name, one in weights.items() if name not in _TIED[config.model.tie_embeddings]}
     with replaced_folder(folder) as aside:
         for entry in folder.iterdir() if folder.is_dir() else ():
             if entry.name in OWN_FILES or (entry.name == TRAINED_ON and trained_on is not None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import regex
@@ -11,8 +11,8 @@ from transformer_mt.decoding.given import checked_text
 from transformer_mt.errors import TmtError, named
 from transformer_mt.text.script import SPACELESS
 
-# What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
 _EXAMPLE = 'For example:  [Term("Hund", "hound")]'
+# What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
 JOINING = regex.compile(
     rf"[\p{{L}}\p{{M}}\p{{N}}_/@#&=~+\\\uFFFD--[\p{{sc=Hangul}}{SPACELESS}]]",
     regex.V1,
@@ -62,7 +62,7 @@ def spans_of_terms(line: str, terms: LineTerms) -> list[Span]:
 
     Raises TmtError if a term is empty, or not in the line after those before it.
     """
-    if not isinstance(terms, Iterable):
+    if not isinstance(terms, Sequence):
         raise TmtError(f"{named(terms)} is no list of terms", place="terms", remedy=_EXAMPLE)
     if all(isinstance(one, Span) for one in terms):
         return cast("list[Span]", list(terms))

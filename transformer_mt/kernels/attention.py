@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_mt.kernels.linear import uses_narrow_product
 
-FEW_HEADS = 32  # sentences times heads: with more, the formula is faster on a CPU
+FEW_HEADS = 32  # families of rows times heads: with more, the formula is faster on a CPU
 MANY_HEADS = 8192  # rows times heads: with fewer, a GPU waits for the host, which starts PyTorch's fused kernel sooner
 
 
@@ -53,8 +53,8 @@ def attention_to_past(
 
     bias: added to the scores; 0 where a query may attend, minus infinity elsewhere. Each query must have a 0.
     On a GPU, many rows have a kernel of our own (`past_attention`). Without it, many rows with one query each take the
-    written-out formula, because a block of PyTorch's fused kernel has 64 queries. So do more than a few sentences on a
-    CPU, where the formula is faster.
+    written-out formula, because a block of PyTorch's fused kernel has 64 queries. On a CPU, more than a few sentences
+    take the formula too, which is faster there.
     """
     if query_BHQK.device.type != "cpu":
         own = own_attention(query_BHQK, key_BHMK, value_BHMK)

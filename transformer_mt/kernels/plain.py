@@ -14,8 +14,8 @@ M = TypeVar("M", bound=nn.Module)
 def plain(module: M) -> M:
     """A twin for inference: its call is `forward` alone, and its parts are ordinary attributes. Tensors are shared.
 
-    It does not follow what is exchanged in the original, nor `train` and `eval`. Modules that someone has changed or
-    watches stay as they are: those of other classes than this program's and PyTorch's, and those with a hook.
+    It follows neither what is exchanged in the original, nor `train`, `eval` and `compile`. Modules that someone has
+    changed or watches stay as they are: other classes than this program's and PyTorch's, and what has a hook.
     """
     is_ours = type(module).__module__.startswith(("transformer_mt.", "torch.nn.modules."))
     is_watched = module._forward_hooks or module._forward_pre_hooks or _has_any_global_hook()
@@ -23,11 +23,11 @@ def plain(module: M) -> M:
         return module
     parts = {name: None if part is None else plain(part) for name, part in module._modules.items()}
     kind: Any = type(module)
-    twin: M = object.__new__(_called_directly(kind))
+    twin: M = object.__new__(_called_directly(kind, kind.forward))
     twin.__dict__.update({**module.__dict__, **module._parameters, **module._buffers, **parts, "_modules": parts})
     return twin
 
 
 @functools.cache
-def _called_directly(kind: Any) -> Any:
-    return type(f"Plain{kind.__name__}", (kind,), {"__call__": kind.forward})
+def _called_directly(kind: Any, forward: Any) -> Any:
+    return type(f"Plain{kind.__name__}", (kind,), {"__call__": forward})

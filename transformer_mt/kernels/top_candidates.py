@@ -11,7 +11,7 @@ from torch import Tensor
 
 _BLOCK = 64  # logits
 _MIN_BLOCKS = 32  # of a row; with fewer, `topk` of all logits is faster
-FEW_LOGITS = 1 << 16  # of all rows; with fewer, a CPU starts the operations on blocks for longer than it computes
+FEW_LOGITS = 1 << 16  # of all rows; with no more, a CPU takes longer to start the operations on blocks than to compute
 MANY_ROWS = 512  # with fewer, a GPU waits for the host, which starts PyTorch's kernels sooner
 
 

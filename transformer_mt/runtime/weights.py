@@ -28,14 +28,6 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def each_once(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tied tensors by their first name only: `state_dict` has them under each."""
-    first: dict[tuple[object, ...], str] = {}
-    for name, one in weights.items():
-        first.setdefault((one.data_ptr(), one.shape, one.stride(), one.dtype) if one.numel() else (name,), name)
-    return {name: weights[name] for name in first.values()}
-
-
 def save_weights(weights: Mapping[str, Tensor], file: Path, facts: dict[str, str] | None = None) -> None:
     """Write tensors to a safetensors file, and facts about them. Raises OSError if that fails."""
     try:

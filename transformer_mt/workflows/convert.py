@@ -7,14 +7,11 @@ import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
 
-from transformer_mt.config.direction import SEVERAL
-from transformer_mt.config.languages import code_of, two_letters
 from transformer_mt.config.schema import Config, OneTokenizer
-from transformer_mt.config.section import LANGUAGE, NAME
+from transformer_mt.config.section import NAME
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
@@ -24,6 +21,7 @@ from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.tokenizers.base import problems_in
 from transformer_mt.text.tokenizers.sentencepiece import FILE
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
+from transformer_mt.workflows.converting.directions import Directions, one_direction, tagged_directions
 from transformer_mt.workflows.converting.marian import (
     CONFIG,
     PIECES,
@@ -36,29 +34,8 @@ from transformer_mt.workflows.converting.marian import (
     read_tensors,
 )
 
+_SHOWN = 8  # tags or directions in a line
 _UNUSUAL = "A model needs sizes that docs/configuration.md allows."
-
-
-class _Directions(NamedTuple):
-    """The directions of a model.
-
-    targets:  the target languages, and the names of their tags; "": there are no tags
-    left_out: the names of the other tags
-    """
-
-    source: str
-    targets: dict[str, str]
-    left_out: tuple[str, ...] = ()
-
-    def keys(self) -> dict[str, Any]:
-        """Keys of the section `data`. No corpus belongs to the model: a training that starts from it names its own."""
-        pairs = [(self.source, target) for target in self.targets]
-        corpora = [{"kind": "text", "files": {"source": f"corpus.{a}", "target": f"corpus.{b}"}} for a, b in pairs]
-        if not any(self.targets.values()):
-            return {"source": self.source, "target": pairs[0][1], "corpus": corpora}
-        directions = [f"{a}-{b}" for a, b in pairs]
-        tagged = [{**corpus, "direction": one} for corpus, one in zip(corpora, directions, strict=True)]
-        return {"directions": directions, "corpus": tagged}
 
 
 @dataclass(frozen=True)
@@ -66,7 +43,8 @@ class Converted:
     """The model that was written.
 
     pieces:   of the source and of the target
-    left_out: tags of target languages that it does not have: those of no known language, or one of several for it
+    left_out: tags that `target` may name instead: a language has several
+    unknown:  tags without the code of a language, which the model does not have
     """
 
     folder: str
@@ -74,6 +52,24 @@ class Converted:
     parameters: int
     pieces: tuple[int, int]
     left_out: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """What was written, and what was left out, in lines of text."""
+        sides = " and ".join(f"{number:,}" for number in self.pieces)
+        directions = _first(self.direction.split(", "))
+        lines = [
+            f"left out: {_first(tags)} ({why})"
+            for tags, why in ((self.left_out, "--to TAG takes one of them"), (self.unknown, "no code of a language"))
+            if tags
+        ]
+        return "\n".join([*lines, f"{self.folder}: {directions}, {self.parameters:,} parameters, {sides} tokens"])
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def convert(model: str | Path, output: str | Path, source: str | None = None, target: str | None = None) -> Converted:
@@ -93,7 +89,11 @@ def convert(model: str | Path, output: str | Path, source: str | None = None, ta
     if output.exists():
         raise TmtError("this exists already, and is not replaced", place=output, remedy="Choose another folder.")
     marian, (first, second, tags) = read_config(model), read_pieces(model)
-    sides, wanted = (first, second), _directions(tags, source, target, model)
+    sides, named = (first, second), read_languages(model)
+    if tags:
+        wanted = tagged_directions(tags, named, source, target, model)
+    else:
+        wanted = one_direction(named, source, target, model)
     config = _config(marian, sides, wanted, output, model / CONFIG)
     weights = read_tensors(model, marian, sides, [tags[name] for name in wanted.targets.values() if name])
     data = config.data
@@ -108,62 +108,11 @@ def convert(model: str | Path, output: str | Path, source: str | None = None, ta
         require_fit(build_model(config, *sizes, "meta"), shapes, model / WEIGHTS)
     save_model_directory(output, config, weights, codecs)
     number = sum(one.numel() for one in weights.values())
-    return Converted(str(output), data.direction, number, sizes, wanted.left_out)
-
-
-def _language(given: str | None, named: str, option: str, model: Path) -> str:
-    """The code that the user gives, or the one that the folder names. Raises TmtError if it is none."""
-    code = given or named
-    found = code_of(code) if code else None
-    if found is None and re.fullmatch(LANGUAGE, code):
-        found = two_letters(code)
-    if found is None:
-        place: str | Path = option if given else model
-        problem = f"'{code}' is no code of a language" if code else "the folder does not name its languages"
-        raise TmtError(problem, place=place, remedy=f"Give the ISO code of one language, such as  {option} de")
-    return found
-
-
-def _code_of_tag(name: str) -> str | None:
-    """`pt` for `por` and `pt_BR`."""
-    base = name.partition("_")[0]
-    return code_of(name) or (two_letters(base) if re.fullmatch(LANGUAGE, base) and base != SEVERAL else None)
-
-
-def _directions(tags: Collection[str], source: str | None, target: str | None, model: Path) -> _Directions:
-    """Raises TmtError if a language is missing, not known, or has several tags."""
-    named = read_languages(model)
-    from_ = _language(source, named[0], "--from", model)
-    if not tags:
-        to = _language(target, named[1], "--to", model)
-        if to == from_:
-            raise TmtError(f"both languages are {to}", place=model, remedy="Name them:  --from CODE --to CODE")
-        return _Directions(from_, {to: ""})
-    names: dict[str, list[str]] = {}  # by language
-    for tag in sorted(tags):
-        if (code := _code_of_tag(tag)) not in (None, from_):
-            names.setdefault(str(code), []).append(tag)
-    if target is None:
-        found = {code: name for code, some in names.items() if (name := _plainest(some))}
-        return _Directions(from_, found, tuple(sorted({*tags} - {*found.values()})))
-    code = _code_of_tag(target)
-    some = names.get(code, []) if code else []
-    chosen = target if target in some else _plainest(some)
-    if code is None or chosen is None:
-        problem = f"several tags are for {target}" if some else f"no tag of this model is for {target}"
-        shown = ", ".join((some or sorted(tags))[:8])
-        raise TmtError(problem, place=model, remedy=f"Name one of its {len(some or tags)} tags:  --to TAG, of {shown}")
-    return _Directions(from_, {code: chosen})
-
-
-def _plainest(names: Sequence[str]) -> str | None:
-    """Of the tags for a language the only one, or the only one without a region or script; None if there is none."""
-    without = [name for name in names if "_" not in name]
-    return next((some[0] for some in (names, without) if len(some) == 1), None)
+    return Converted(str(output), data.direction, number, sizes, wanted.left_out, wanted.unknown)
 
 
 def _config(
-    marian: MarianConfig, sides: tuple[PieceModel, PieceModel], wanted: _Directions, output: Path, file: Path
+    marian: MarianConfig, sides: tuple[PieceModel, PieceModel], wanted: Directions, output: Path, file: Path
 ) -> Config:
     """The config of the model folder. file: that of Marian, for messages"""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", output.name).strip("-.")
