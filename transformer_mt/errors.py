@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 
@@ -75,6 +76,12 @@ def reason(error: BaseException) -> str:
 def number_of(number: int, what: str) -> str:
     """A number of things, for a message: `1 pair`, `2,000 pairs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def first_of(names: Sequence[object], most: int) -> str:
+    """At most so many names, and the number of the others, for a message: `a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def named(value: object) -> str:

@@ -19,7 +19,7 @@ from transformer_mt.config.section import FileName, Many, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, SkippedRows, files_like, is_there
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
 from transformer_mt.corpora.tables import listed
-from transformer_mt.errors import TmtError, at
+from transformer_mt.errors import TmtError, at, first_of
 from transformer_mt.files.address import Address, is_address, is_pattern, names_in
 from transformer_mt.files.folder import files_below, is_hidden
 from transformer_mt.files.lines import check_exists, path_of, read_lines
@@ -192,9 +192,8 @@ def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | st
         *(targets[k] for k in targets if k not in sources),
     ]
     if alone:
-        more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
         raise TmtError(
-            f"files without a partner in the other language: {', '.join(map(str, alone[:3]))}{more}",
+            f"files without a partner in the other language: {first_of(alone, 3)}",
             place=place,
             remedy="Add the missing files, or move these out of the folder.",
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from transformer_mt.config.load import flat
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import SIDES
-from transformer_mt.errors import from_os_error
+from transformer_mt.errors import first_of, from_os_error
 from transformer_mt.files.checksum import sha256_of
 
 Contents = Mapping[str, Mapping[str, str]]
@@ -38,8 +38,7 @@ def different_parts(one: Contents, other: Contents) -> list[str]:
         names = dict.fromkeys([*parts, *other.get(kind, {})])
         unequal = [name for name in names if parts.get(name) != other.get(kind, {}).get(name)]
         if unequal:
-            more = f" and {len(unequal) - 3} more" if len(unequal) > 3 else ""
-            lines.append(f"{kind}: {', '.join(unequal[:3])}{more}")
+            lines.append(f"{kind}: {first_of(unequal, 3)}")
     return lines
 
 

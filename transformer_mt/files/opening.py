@@ -194,13 +194,16 @@ def readable(path: Path, doing: str) -> Iterator[None]:
         raise from_os_error(error, doing, path) from None
 
 
-def is_lfs_pointer(file: Path) -> bool:
-    """Whether a file is what Git LFS left in its place, as in a copy of a repository without it."""
+def require_fetched(file: Path, content: str) -> None:
+    """Raises TmtError if Git LFS left a pointer in place of the file, as in a copy of a repository without it."""
     try:
         with open(file, "rb", opener=_without_waiting) as stream:
-            return stream.read(len(LFS_POINTER)) == LFS_POINTER
+            head = stream.read(len(LFS_POINTER))
     except OSError:
-        return False
+        return
+    if head == LFS_POINTER:
+        problem = f"a Git LFS pointer, not the {content}"
+        raise TmtError(problem, place=file, remedy="Fetch it:  git lfs install; git lfs pull")
 
 
 def read_head(path: Path, size: int) -> bytes:

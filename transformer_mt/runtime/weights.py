@@ -15,9 +15,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from transformer_mt.errors import TmtError, from_os_error, reason
-from transformer_mt.files.opening import is_lfs_pointer
+from transformer_mt.files.opening import require_fetched
 
-FETCH = "Fetch it:  git lfs install; git lfs pull"
 _MOST_DIMENSIONS = 8  # of a tensor; torch allows 64
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _REMEDY = "Use the config.yaml that was saved with the weights, or copy the model folder again."
@@ -69,8 +68,7 @@ def read_shapes(file: Path) -> dict[str, list[int]]:
 
 
 def _unreadable(problem: str, file: Path) -> TmtError:
-    if is_lfs_pointer(file):
-        return TmtError("a Git LFS pointer, not the weights", place=file, remedy=FETCH)
+    require_fetched(file, "weights")
     remedy = "The file is damaged or incomplete. Copy it again."
     return TmtError(f"not a readable safetensors file ({problem})", place=file, remedy=remedy)
 

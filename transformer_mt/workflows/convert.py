@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import torch
 from transformer_mt.config.schema import Config, OneTokenizer
 from transformer_mt.config.section import NAME
 from transformer_mt.decoding.model_directory import save_model_directory
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, first_of
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.weights import require_finite, require_fit
@@ -21,7 +21,7 @@ from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.tokenizers.base import problems_in
 from transformer_mt.text.tokenizers.sentencepiece import FILE
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
-from transformer_mt.workflows.converting.directions import Directions, one_direction, tagged_directions
+from transformer_mt.workflows.converting.directions import SHOWN, Directions, one_direction, tagged_directions
 from transformer_mt.workflows.converting.marian import (
     CONFIG,
     PIECES,
@@ -34,7 +34,6 @@ from transformer_mt.workflows.converting.marian import (
     read_tensors,
 )
 
-_SHOWN = 8  # tags or directions in a line
 _UNUSUAL = "A model needs sizes that docs/configuration.md allows."
 
 
@@ -58,18 +57,13 @@ class Converted:
     def summary(self) -> str:
         """What was written, and what was left out, in lines of text."""
         sides = " and ".join(f"{number:,}" for number in self.pieces)
-        directions = _first(self.direction.split(", "))
+        directions = first_of(self.direction.split(", "), SHOWN)
         lines = [
-            f"left out: {_first(tags)} ({why})"
+            f"left out: {first_of(tags, SHOWN)} ({why})"
             for tags, why in ((self.left_out, "--to TAG takes one of them"), (self.unknown, "no code of a language"))
             if tags
         ]
         return "\n".join([*lines, f"{self.folder}: {directions}, {self.parameters:,} parameters, {sides} tokens"])
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def convert(model: str | Path, output: str | Path, source: str | None = None, target: str | None = None) -> Converted:
@@ -140,12 +134,12 @@ def _config(
         raise TmtError(f"this model cannot be converted: {error}", place=file, remedy=_UNUSUAL) from None
 
 
-def _codec(options: OneTokenizer, language: str, pieces: PieceModel, file: Path, tags: Collection[str] = ()) -> Codec:
+def _codec(options: OneTokenizer, language: str, pieces: PieceModel, file: Path, tags: Sequence[str] = ()) -> Codec:
     """file: of the pieces, for messages"""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, FILE).write_bytes(pieces.model)
         try:
             segmenter = Segmenter.of(options, language, Path(folder))
-            return Codec(segmenter, Vocabulary(segmenter.tokenizer.inventory() or [], [*tags]))
+            return Codec(segmenter, Vocabulary(segmenter.tokenizer.inventory() or [], tags))
         except ValueError as error:
             raise TmtError(f"the pieces cannot be used: {error}", place=file, remedy="Copy them again.") from None

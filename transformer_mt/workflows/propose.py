@@ -27,7 +27,7 @@ from transformer_mt.data.doctor import Outliers
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.reading import LOWER, PIECES, TOKENIZED, USUAL, unusual
 from transformer_mt.data.store import Counts
-from transformer_mt.errors import TmtError, check_type, number_of
+from transformer_mt.errors import TmtError, check_type, first_of, number_of
 from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.program import quoted
@@ -371,8 +371,7 @@ class _Choice:
             form = [str(entry[key]) for key in ("kind", "encoding", "sheet") if key in entry]
             if "source_column" in entry:
                 form.append(f"columns {entry['source_column']} and {entry['target_column']}")
-            more = f" and {len(one.files) - _SHOWN:,} more" if len(one.files) > _SHOWN else ""
-            data.append(("data", f"{', '.join(one.files[:_SHOWN])}{more}: {', '.join(form)}"))
+            data.append(("data", f"{first_of(one.files, _SHOWN)}: {', '.join(form)}"))
             said = (reasons.get(key) for key in ("exchanged", "sheet", "list_key", "header", "forms", "columns"))
             data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
             data += [("splits", reasons["splits"])] if "splits" in reasons else []

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from transformer_mt.config.direction import SEVERAL
 from transformer_mt.config.languages import code_of, two_letters
 from transformer_mt.config.section import LANGUAGE
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, first_of
 
-_SHOWN = 8  # tags in a message
+SHOWN = 8  # tags or directions in a message
 
 
 class Directions(NamedTuple):
@@ -56,8 +56,11 @@ def tagged_directions(
     """
     from_ = _language(source, named[0], "--from", model)
     if from_ == SEVERAL:
-        remedy = "Say what you will translate from:  --from CODE"
-        raise TmtError(f"{SEVERAL} is no language, and this model has tags", place=model, remedy=remedy)
+        raise TmtError(
+            f"{SEVERAL} is no language, and this model has tags",
+            place=model,
+            remedy="Say what you will translate from:  --from CODE",
+        )
     by_language: dict[str, list[str]] = {}
     for tag in sorted(tags):
         by_language.setdefault(_code_of_tag(tag), []).append(tag)
@@ -76,10 +79,8 @@ def tagged_directions(
             return Directions(from_, found, tuple(left_out), tuple(unknown))
         fitting, problem = [], "no language has one tag of this model alone"
     possible = fitting or [tag for some in by_language.values() for tag in some]
-    remedy = f"If you translate from another language than {from_}:  --from CODE"
-    if possible:
-        remedy = f"Name one of these {len(possible)}:  --to TAG  with {', '.join(possible[:_SHOWN])}"
-    raise TmtError(problem, place=model, remedy=remedy)
+    its_tags = first_of(possible, SHOWN) or f"all are for {from_}"
+    raise TmtError(problem, place=model, remedy=f"Name a tag:  --to TAG  ({its_tags}), or another source:  --from CODE")
 
 
 def _language(given: str | None, named: str, option: str, model: Path) -> str:

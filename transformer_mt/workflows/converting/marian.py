@@ -19,9 +19,9 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from transformer_mt.errors import TmtError, from_os_error, reason
-from transformer_mt.files.opening import is_lfs_pointer, read_small
+from transformer_mt.files.opening import read_small, require_fetched
 from transformer_mt.model.positions import sinusoidal_positions
-from transformer_mt.runtime.weights import FETCH, read_weights
+from transformer_mt.runtime.weights import read_weights
 from transformer_mt.text.tokenizers.base import LARGEST, problems_in
 from transformer_mt.text.tokenizers.piece_file import Piece, model_of, pieces_of
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
@@ -152,8 +152,7 @@ def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     except OSError as error:
         raise from_os_error(error, "reading the pieces", file) from None
     except ValueError as error:
-        if is_lfs_pointer(file):
-            raise TmtError("a Git LFS pointer, not the pieces", place=file, remedy=FETCH) from None
+        require_fetched(file, "pieces")
         remedy = "Pieces as those of OPUS-MT can be converted. If the file is damaged, copy it again."
         raise TmtError(f"not a readable SentencePiece model: {reason(error)}", place=file, remedy=remedy) from None
     if not any(piece.text in numbers for piece in text):
