@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import sys
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from scipy.stats import ttest_ind
 
 from transformer_mt import TmtError, compare_runs
@@ -383,6 +386,39 @@ def test_many_runs_and_wide_settings_stay_readable(make):
     assert max(map(len, found.lines)) < 200
 
 
+def test_tables_for_a_paper(make, tmt):
+    """Every figure of the table in a terminal, as Markdown, and as LaTeX that needs no change."""
+    for seed in (1, 2):
+        make("base_" + str(seed), scores=_scores(40.0 + seed), seed=seed)
+        make("wide_" + str(seed), scores=_scores(45.0 + seed), seed=seed, model__d_ff=64, decoding__beam=3)
+    report = compare_runs()
+    markdown, latex = (tmt("--format", form)[1].splitlines() for form in ("markdown", "latex"))
+
+    def tables(lines, between):
+        rows = [[cell.strip() for cell in line.rstrip("\\").split(between)] for line in lines if between in line]
+        return [[cell for cell in row if cell] for row in rows if not set("".join(row)) <= set(":- ")]
+
+    cells = [re.split(" {2,}", line) for line in report.lines if "  " in line]
+    assert len(cells) == 5 + 3 + 2, "runs, means and differences, with their headings"
+    assert tables(markdown, "|") == cells
+    assert [[cell.replace("\\_", "_") for cell in row] for row in tables(latex, "&")] == cells
+    assert sum(line == r"\toprule" for line in latex) == 3
+    assert not any("_" in line.replace(r"\_", "") for line in latex if not line.startswith("%"))
+    assert markdown[markdown.index(compare_runs().lines[6]) + 1] == "", "a table of Markdown needs an empty line above"
+
+
+def test_the_parameters_of_models(make, capsys):
+    weights = {"a": torch.zeros(3, 4), "b.weight": torch.zeros(5)}
+    save_file(weights, make("one") / "model" / "model.safetensors")
+    make("two", finished=False)
+    found = compare_runs()
+    assert [run.parameters for run in found.runs] == [17, None]
+    assert [re.split(" {2,}", line)[1] for line in found.lines] == ["parameters", "17", "-"]
+    (make("three") / "model" / "model.safetensors").write_bytes(b"")
+    assert compare_runs().runs[1].parameters is None
+    assert "its parameters are not counted" in capsys.readouterr().err
+
+
 def test_folders_that_are_no_runs(make, tmp_path, capsys):
     folder = make("a").rename(tmp_path / "runs" / "a\x1b[31m")
     (tmp_path / "runs" / "stray").mkdir()
@@ -415,13 +451,20 @@ def test_what_is_no_run(make, tmp_path):
             compare_runs(runs)
 
 
-def test_the_command(make, monkeypatch, capsys):
+@pytest.fixture
+def tmt(monkeypatch, capsys):
+    """Runs `tmt compare`: exit code, stdout and stderr."""
+
     def tmt(*arguments):
         monkeypatch.setattr(sys, "argv", ["tmt", "compare", *arguments])
         with pytest.raises(SystemExit) as left:
             main.run()
         return left.value.code, *capsys.readouterr()
 
+    return tmt
+
+
+def test_the_command(make, tmt):
     make("a", seed=1)
     make("b", seed=2)
     code, out, _ = tmt("runs/b", "runs/a", "runs/a/../b")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from transformer_mt.cli.completion import runs as known_runs
 from transformer_mt.cli.options import JsonOption, print_json
 
+_FORMAT = "Form of the tables; latex needs the package booktabs."
 _RUNS = "Folders of runs, such as runs/NAME. Default: all in runs/."
 
 
 def compare(
     runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN", help=_RUNS, autocompletion=known_runs)] = None,
+    form: Annotated[Literal["text", "markdown", "latex"], typer.Option("--format", help=_FORMAT)] = "text",
     json: JsonOption = False,
 ) -> None:
     """Compare runs: settings that differ, validations, test scores, means over seeds."""
@@ -24,4 +26,4 @@ def compare(
     if json:
         print_json(report.to_json())
     else:
-        print("\n".join(report.lines))
+        print("\n".join(report.written(form)))

@@ -5,22 +5,35 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 from tabulate import tabulate
 
 from transformer_mt.reporting.terminal import columns_of_text
 
 Line = Sequence[str] | str  # cells, or a line without columns
+TableForm = Literal["text", "markdown", "latex"]
+_FORMS = {"text": "plain", "markdown": "pipe", "latex": "latex_booktabs"}  # of tabulate
 ONE_LINE = 100  # columns that a sample needs to be readable in one line
 
 
-def aligned(table: Sequence[Line], sides: str) -> list[str]:
-    """The lines of a table with aligned columns; lines that are a string stay as they are. sides: < or > per column."""
+def aligned(table: Sequence[Line], sides: str, form: TableForm = "text") -> list[str]:
+    """The lines of a table with aligned columns; in the form "text" a line that is a string stays as it is.
+
+    sides: < or > per column
+    form:  the first row of the others is a head
+    """
     rows = [row for row in table if not isinstance(row, str)]
+    if form == "markdown":
+        rows = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     places = [{"<": "left", ">": "right"}[side] for side in sides]
-    text = tabulate(rows, tablefmt="plain", colalign=places, disable_numparse=True, preserve_whitespace=True)
+    headers = () if form == "text" else "firstrow"
+    text = tabulate(
+        rows, headers, _FORMS[form], colalign=places, disable_numparse=True, preserve_whitespace=form == "text"
+    )
     lines = iter(text.split("\n"))
+    if form != "text":
+        return list(lines)
     return [row if isinstance(row, str) else next(lines).rstrip() for row in table]
 
 

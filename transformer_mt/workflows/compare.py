@@ -16,7 +16,7 @@ from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.files.lines import paths_of
 from transformer_mt.reporting.history import run_names
 from transformer_mt.reporting.notes import note
-from transformer_mt.reporting.table import aligned, duration, shortened
+from transformer_mt.reporting.table import TableForm, aligned, duration, shortened
 from transformer_mt.workflows.comparing.differences import Difference, GroupDifference, differences_of
 from transformer_mt.workflows.comparing.groups import SEED, SeedGroup, Spread, groups_of, made_in
 from transformer_mt.workflows.comparing.summary import Origin, RunSummary, folder_of, summary_of, vocabularies_of
@@ -24,6 +24,7 @@ from transformer_mt.workflows.comparing.summary import Origin, RunSummary, folde
 _NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 _MEANS = "Mean and standard deviation of runs that differ only in their seed"
 _DIFFERENCES = "Difference from {}: ± half its 95 % confidence interval over seeds (Welch's t-test)"
+_TITLES = {"text": "{}", "markdown": "{}\n", "latex": "% {}"}  # of a table
 _UNKNOWN = "-"
 _LONGEST = 40  # columns of a setting
 _MOST_NAMES = 5
@@ -57,11 +58,25 @@ class RunComparison:
     @property
     def lines(self) -> list[str]:
         """The tables as text."""
+        return self.written("text")
+
+    def written(self, form: TableForm) -> list[str]:
+        """The lines of the tables, aligned for a terminal, or as Markdown or LaTeX (with its package booktabs)."""
+        lines = list[str]()
+        for title, rows in self._tables():
+            lines += ["", *_TITLES[form].format(title).split("\n")] if title else []
+            lines += aligned(rows, "<" + ">" * (len(rows[0]) - 1), form)
+        return lines
+
+    def _tables(self) -> list[tuple[str, list[list[str]]]]:
+        """The title and the rows of each table; the first row has the headings."""
         columns = _columns(self.runs)
-        rows = [["run", *short_names(self.keys), "updates", "time", *columns]]
+        sizes = ["parameters"] if any(run.parameters is not None for run in self.runs) else []
+        rows = [["run", *short_names(self.keys), *sizes, "updates", "time", *columns]]
         for run in self.runs:
             name = visible(run.name) + (f" ({run.state})" if run.state != "finished" else "")
-            numbers = f"{run.updates:,}", duration(run.seconds), *_cells(run, columns)
+            size = [_UNKNOWN if run.parameters is None else f"{run.parameters:,}"] * len(sizes)
+            numbers = *size, f"{run.updates:,}", duration(run.seconds), *_cells(run, columns)
             rows.append([name, *_settings(run, self.keys), *numbers])
         tables = [("", rows)]
         keys = [key for key in self.keys if key != SEED]
@@ -69,11 +84,7 @@ class RunComparison:
             tables.append((_MEANS, _rows(self.groups, keys, columns)))
         if self.differences:
             tables.append((_DIFFERENCES.format(_together(self.groups[0])), _rows(self.differences, keys, columns)))
-        lines = list[str]()
-        for title, rows in tables:
-            lines += ["", title] if title else []
-            lines += aligned(rows, "<" + ">" * (len(rows[0]) - 1))
-        return lines
+        return tables
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

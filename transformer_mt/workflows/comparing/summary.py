@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
+
+from safetensors import SafetensorError, safe_open
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import SCORES, flat_values
 from transformer_mt.config.runs import METRICS, MODEL, WEIGHTS
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, reason
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
 from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.curves import tokens_of
@@ -35,6 +38,7 @@ class RunSummary:
 
     name:      of its folder, with parent folders in front if two names are equal
     state:     finished; stopped by a search; or unfinished, also if it goes on after an earlier end
+    parameters: of its model; None before there is one
     updates:   of its last record
     best_step: update of the best validation; None if there was none
     seconds:   of training, without validations
@@ -48,6 +52,7 @@ class RunSummary:
     name: str
     folder: Path
     state: State
+    parameters: int | None
     updates: int
     best_step: int | None
     seconds: float
@@ -133,6 +138,7 @@ def summary_of(name: str, folder: Path, origin: Origin, keys: Sequence[str]) -> 
         name=name,
         folder=folder,
         state=state,
+        parameters=_parameters_of(folder / MODEL / WEIGHTS),
         updates=records[-1]["step"] if records else 0,
         best_step=best[0]["step"] if best else None,
         seconds=_seconds(end) if end is not None and state != "unfinished" else sum(map(_seconds, validations)),
@@ -164,6 +170,18 @@ def _state_of(records: Sequence[Record]) -> tuple[State, Record | None]:
     if any(places.get(event, -1) > place for event in ("step", "validation")):
         return "unfinished", records[place]
     return "stopped" if str(records[place].get("reason")).startswith(STOPPED) else "finished", records[place]
+
+
+def _parameters_of(weights: Path) -> int | None:
+    """How many numbers a model has; None, with a note if there is a file that cannot be read."""
+    try:
+        with safe_open(weights, framework="np") as opened:
+            return sum(int(prod(opened.get_slice(name).get_shape())) for name in opened.keys())  # noqa: SIM118
+    except FileNotFoundError:
+        return None
+    except (SafetensorError, OSError) as error:
+        note(f"{weights} cannot be read, so its parameters are not counted: {reason(error)}")
+        return None
 
 
 def _seconds(record: Record) -> float:
