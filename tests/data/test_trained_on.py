@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.data import trained_on
-from transformer_mt.data.trained_on import FILE, TrainedOn
+from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=40)
@@ -46,13 +47,13 @@ def test_of_large_corpora_a_sample_is_decided_exactly(one: set[int], other: set[
 
 def test_a_file_is_read_back_and_a_damaged_one_is_reported(tmp_path: Path) -> None:
     assert TrainedOn.read(tmp_path) is None
-    (tmp_path / FILE).write_bytes(_of([5, 3, 3]).with_parent(None).to_bytes())
+    (tmp_path / TRAINED_ON).write_bytes(_of([5, 3, 3]).with_parent(None).to_bytes())
     found = TrainedOn.read(tmp_path)
     assert found is not None
     assert found.hashes["source"].tolist() == [3, 5]
     assert not found.complete
     assert not _of([1]).with_parent(found).complete
-    (tmp_path / FILE).write_bytes(b"damaged")
+    (tmp_path / TRAINED_ON).write_bytes(b"damaged")
     with pytest.raises(TmtError, match="not a readable safetensors file") as error:
         TrainedOn.read(tmp_path)
-    assert error.value.place == str(tmp_path / FILE)
+    assert error.value.place == str(tmp_path / TRAINED_ON)

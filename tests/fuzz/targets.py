@@ -30,6 +30,7 @@ from tests.fuzz import strategies as damage
 from tests.fuzz.strategies import Case
 from transformer_mt.config.choices import choice
 from transformer_mt.config.load import load_config
+from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora import parts
 from transformer_mt.corpora.parts import Texts
@@ -37,7 +38,6 @@ from transformer_mt.data.reading import Cleaner
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.model_directory import (
-    TRAINED_ON,
     WEIGHTS,
     ModelDirectory,
     load_model_directory,

@@ -15,10 +15,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from tests.fuzz.targets import TARGETS, limited, made
-from transformer_mt.config.runs import WEIGHTS
+from transformer_mt.config.runs import TRAINED_ON, WEIGHTS
 from transformer_mt.data.store import SIDES
 from transformer_mt.data.trained_on import TrainedOn
-from transformer_mt.decoding.model_directory import TRAINED_ON
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.weights import save_weights
 

@@ -9,12 +9,13 @@ from itertools import chain
 from pathlib import Path
 
 from transformer_mt.config.direction import Direction
+from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import sample_of
-from transformer_mt.data.trained_on import FILE, TrainedOn
+from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError, reason
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.text.codec import Codec, Segmenter, load_codecs, tokenizers_digest
@@ -82,7 +83,7 @@ class Parent:
 
     def identity(self) -> list[str]:
         """Hashes of what prepared data depends on."""
-        file = self.folder / FILE
+        file = self.folder / TRAINED_ON
         try:
             return [tokenizers_digest(self.folder), sha256_of(file) if file.exists() else ""]
         except OSError as error:

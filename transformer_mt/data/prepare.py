@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
+from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus, FilesOptions
 from transformer_mt.corpora.splits import mixed_of
@@ -44,7 +45,6 @@ from transformer_mt.data.selection import Selection
 from transformer_mt.data.shards import Stream
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import SCRATCH, Tokenising, shown, tokenise, train_segmenters
-from transformer_mt.data.trained_on import FILE as TRAINED_ON
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.data.weighing import weights_of
 from transformer_mt.errors import TmtError, from_os_error

@@ -23,7 +23,7 @@ from transformer_mt.config.direction import DirectionName
 from transformer_mt.config.runs import MANIFEST as MANIFEST
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
-from transformer_mt.data.store import SIDES, Store
+from transformer_mt.data.store import REDO, SIDES, Store
 from transformer_mt.data.texts import Lines
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.address import Address
@@ -212,10 +212,10 @@ class Prepared:
                 remedy = "Use the validation split or a test set: only these are stored with their text."
                 raise TmtError("the text of this split is not stored", place=file, remedy=remedy) from None
             except UnicodeDecodeError:
-                raise TmtError("the file is damaged: its text is not UTF-8", place=file, remedy=_FORCE) from None
+                raise TmtError("the file is damaged: its text is not UTF-8", place=file, remedy=REDO) from None
         if len(texts[0]) != len(texts[1]):
             counts = f"{len(texts[0]):,} sources and {len(texts[1]):,} references"
-            raise TmtError(f"the text files are damaged: {counts}", place=file.parent, remedy=_FORCE)
+            raise TmtError(f"the text files are damaged: {counts}", place=file.parent, remedy=REDO)
         return texts[0], texts[1]
 
     def training_text(self) -> tuple[Lines, Lines]:
@@ -223,10 +223,10 @@ class Prepared:
 
         Raises TmtError if the files are missing or damaged; they exist only if training samples segmentations.
         """
-        source, target = (Lines(self.folder / "train" / f"{side}.txt", _FORCE) for side in SIDES)
+        source, target = (Lines(self.folder / "train" / f"{side}.txt", REDO) for side in SIDES)
         if not len(source) == len(target) == self.manifest.splits["train"]:
             counts = f"{len(source):,} sources, {len(target):,} targets and {self.manifest.splits['train']:,} pairs"
-            raise TmtError(f"the text files are damaged: {counts}", place=self.folder / "train", remedy=_FORCE)
+            raise TmtError(f"the text files are damaged: {counts}", place=self.folder / "train", remedy=REDO)
         return source, target
 
     def codecs(self) -> tuple[Codec, Codec]:
@@ -237,7 +237,7 @@ class Prepared:
     def _codecs(self) -> tuple[Codec, Codec]:
         codecs = load_codecs(self.folder)
         if self.manifest.tokenizers not in ("", tokenizers_digest(self.folder)):
-            raise TmtError("the tokenizers are damaged: their checksum differs", place=self.folder, remedy=_FORCE)
+            raise TmtError("the tokenizers are damaged: their checksum differs", place=self.folder, remedy=REDO)
         return codecs
 
 
@@ -281,4 +281,3 @@ def prepared_folder(config: Config) -> Path:
 
 _ELSEWHERE = "Start tmt in the folder of the training, or prepare it:  tmt prepare --config CONFIG"
 _PREPARE = "Prepare it:  tmt prepare --config CONFIG"
-_FORCE = "Prepare it again:  tmt prepare --config CONFIG --force"

@@ -26,7 +26,7 @@ CHECKED_AT_ONCE = 1 << 27  # most ids of a side that are all checked before trai
 READ_OFFSETS = 1 << 18  # number of offsets that are read at once
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
-_REMEDY = "Prepare it again:  tmt prepare --config CONFIG --force"
+REDO = "Prepare it again:  tmt prepare --config CONFIG --force"
 
 
 class StoreWriter:
@@ -253,8 +253,8 @@ def _mapped(file: Path, kind: str) -> NDArray[Any]:
 
 
 def _missing(error: OSError, file: Path) -> TmtError:
-    return TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY)
+    return TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=REDO)
 
 
 def _damaged(what: str, place: Path) -> TmtError:
-    return TmtError(f"prepared data is damaged: {what}", place=place, remedy=_REMEDY)
+    return TmtError(f"prepared data is damaged: {what}", place=place, remedy=REDO)

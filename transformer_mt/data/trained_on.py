@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.data.store import SIDES
 from transformer_mt.errors import TmtError, reason
 
-FILE = "trained_on.safetensors"
 MOST = 1_000_000  # hashes a side
 Hashes = NDArray[np.uint64]
 
@@ -85,7 +85,7 @@ class TrainedOn:
 
         Raises TmtError if the file is damaged.
         """
-        file = folder / FILE
+        file = folder / TRAINED_ON
         try:
             with safe_open(file, framework="np") as opened:
                 parts = {side: opened.get_slice(side) for side in SIDES}

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, SCORES, dump_config, load_config
-from transformer_mt.config.runs import STEPS, WEIGHTS
+from transformer_mt.config.runs import STEPS, TRAINED_ON, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
@@ -47,7 +47,6 @@ from transformer_mt.text.codec import (
     tokenizers_digest,
 )
 
-TRAINED_ON = "trained_on.safetensors"
 _TIED = {  # by `tie_embeddings`: names of weights that are stored under another one
     "none": (),
     "decoder": ("generator.weight",),

@@ -99,14 +99,12 @@ def read_lines(
     encoding: str = "utf-8",
     any_text: bool = False,
     in_corpus: bool = True,
-    longest: int = LONGEST_LINE,
 ) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line, without its line break, in constant memory.
 
     A file that grows is read up to the size that it had when it was opened.
     any_text:  the file may be empty or a web page, because it is not part of a corpus
     in_corpus: whether the file is one of `data.corpus`, where a config can name its encoding; never with `any_text`
-    longest:   bytes of a line with its line break
     Raises TmtError if the file is missing, empty, incomplete, damaged, a device, a web page or not in this encoding,
     and if a line is too long.
     """
@@ -116,10 +114,10 @@ def read_lines(
     if not any_text and (path.is_file() or archive_of(path)):  # a pipe can be read only once
         check_head(path)
     if "\n".encode(encoding) != b"\n":
-        for number, text in enumerate(_decoded(path, encoding, longest), start=1):
+        for number, text in enumerate(_decoded(path, encoding), start=1):
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\n").removesuffix("\r")
         return
-    with closing(_raw_lines(path, longest)) as raw_lines:
+    with closing(_raw_lines(path)) as raw_lines:
         lines = enumerate(raw_lines, start=1)
         for number, raw in lines:
             if number == 1:
@@ -318,20 +316,20 @@ def _check_first(line: bytes, path: Path, in_corpus: bool) -> None:
         raise TmtError("the lines end with CR only, as on old Macs", place=path, remedy=remedy)
 
 
-def too_long(place: str | Path, longest: int = LONGEST_LINE) -> TmtError:
-    """The error for a line of more than `longest` bytes."""
+def too_long(place: str | Path) -> TmtError:
+    """The error for a line of more than LONGEST_LINE bytes."""
     remedy = "Check that this is the file with one sentence per line."
-    return TmtError(f"the line is longer than {longest >> 20} MiB", place=place, remedy=remedy)
+    return TmtError(f"the line is longer than {LONGEST_LINE >> 20} MiB", place=place, remedy=remedy)
 
 
-def _raw_lines(path: Path, longest: int) -> Generator[bytes, None, None]:
+def _raw_lines(path: Path) -> Generator[bytes, None, None]:
     """Lines with their line breaks. Errors of the decompressors become a TmtError with the number of the line."""
     number = 0
     try:
         with open_bytes(path) as stream:
-            for number, line in enumerate(iter(lambda: stream.readline(longest + 1), b""), start=1):
-                if len(line) > longest:
-                    raise too_long(at(path, number), longest)
+            for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
+                if len(line) > LONGEST_LINE:
+                    raise too_long(at(path, number))
                 yield line
     except DAMAGED as error:
         raise damaged(error, path, at(path, number + 1)) from None
@@ -339,13 +337,13 @@ def _raw_lines(path: Path, longest: int) -> Generator[bytes, None, None]:
         raise from_os_error(error, "reading a text file") from None
 
 
-def _decoded(path: Path, encoding: str, longest: int) -> Iterator[str]:
+def _decoded(path: Path, encoding: str) -> Iterator[str]:
     """Lines with their line breaks, in an encoding that may write a line break in another way than UTF-8 (UTF-16)."""
     pending, number = "", 1
     for piece in _pieces(path, encoding):
         *lines, pending = (pending + piece).split("\n")
-        if len(pending) > longest:
-            raise too_long(at(path, number + len(lines)), longest)
+        if len(pending) > LONGEST_LINE:
+            raise too_long(at(path, number + len(lines)))
         yield from (f"{line}\n" for line in lines)
         number += len(lines)
     if pending:

@@ -10,12 +10,11 @@ from pathlib import Path
 from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, SCORES, load_config
-from transformer_mt.config.runs import WEIGHTS
+from transformer_mt.config.runs import TRAINED_ON, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import hashes_for_model
 from transformer_mt.data.prepared import Prepared, open_prepared
 from transformer_mt.decoding.model_directory import (
-    TRAINED_ON,
     read_model_weights,
     require_saved_tokenizers,
     save_model_directory,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from transformer_mt.config.inheritance import FREE_OF_MODELS
 from transformer_mt.config.load import CONFIG, differences, load_config
-from transformer_mt.config.runs import WEIGHTS
+from transformer_mt.config.runs import TRAINED_ON, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.model_directory import TRAINED_ON, require_no_export, require_weights_fit
+from transformer_mt.decoding.model_directory import require_no_export, require_weights_fit
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import path_of

@@ -76,7 +76,7 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         remedy = f"Columns seen: {seen}. {how}"
         raise TmtError(f"{len(chosen)} columns are sentences", place=file, remedy=remedy)
     for side in chosen:
-        _note_doubtful(contents, file, side, faults)
+        _note_doubtful(file, side, faults)
     first, second = chosen
     if first.language == second.language:
         remedy = f"Columns seen: {seen}. If that is wrong, give both languages:  --source de --target en"
@@ -116,7 +116,7 @@ def _is_machines(side: Side) -> bool:
     return not words.isdisjoint(_BY_MACHINES) and side.language != "mt"
 
 
-def _note_doubtful(contents: Contents, file: Path, side: Side, faults: Mapping[str | int, str]) -> None:
+def _note_doubtful(file: Path, side: Side, faults: Mapping[str | int, str]) -> None:
     """Notes on a side that may be the wrong column. Raises TmtError if it is a machine's, in place of one with gaps."""
     gaps = (name for name, fault in faults.items() if fault.startswith(_EMPTY))
     name = next((name for name in gaps if _is_named(Side(name, side.language))), None)
