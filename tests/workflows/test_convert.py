@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -425,11 +428,39 @@ def test_tags_that_leave_no_direction_are_refused(
     assert not (tmp_path / "made").exists()
 
 
-def test_pickled_weights_are_not_read(copied: Path, tmp_path: Path) -> None:
-    (copied / "model.safetensors").rename(copied / "pytorch_model.bin")
+@pytest.mark.parametrize("zipped", [True, False], ids=["as today", "as PyTorch 1.5 wrote it"])
+def test_pickled_weights_are_not_read_but_what_the_message_says_makes_them_readable(
+    copied: Path, tmp_path: Path, converted: Path, zipped: bool
+) -> None:
+    tensors = load_file(copied / "model.safetensors")
+    for name in ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):  # one tensor, many names
+        tensors[f"{name}.weight"] = tensors["model.shared.weight"]
+    (copied / "model.safetensors").unlink()
+    torch.save(tensors, copied / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
     with pytest.raises(TmtError, match="pickled") as caught:
         tmt.convert(copied, tmp_path / "made")
-    assert "save_pretrained" in caught.value.remedy
+    command = caught.value.remedy.splitlines()[-1].replace("python", shlex.quote(sys.executable), 1)
+    subprocess.run(["bash", "-c", command], cwd=copied, check=True)
+    tmt.convert(copied, tmp_path / "made")
+    made, expected = (load_file(folder / "model.safetensors") for folder in (tmp_path / "made", converted))
+    assert made.keys() == expected.keys()
+    assert all(torch.equal(made[name], expected[name]) for name in expected)
+
+
+def test_the_message_on_pickled_weights_runs_no_code_of_them(copied: Path, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return open, (str(tmp_path / "written"), "w")
+
+    (copied / "model.safetensors").unlink()
+    torch.save({"model.shared.weight": Evil()}, copied / "pytorch_model.bin")
+    with pytest.raises(TmtError, match="pickled") as caught:
+        tmt.convert(copied, tmp_path / "made")
+    command = caught.value.remedy.splitlines()[-1].replace("python", shlex.quote(sys.executable), 1)
+    done = subprocess.run(["bash", "-c", command], cwd=copied, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "WeightsUnpickler error" in done.stderr
+    assert not (tmp_path / "written").exists()
 
 
 def test_a_model_that_is_not_here_has_to_be_downloaded() -> None:

@@ -175,8 +175,12 @@ def read_tensors(
     tags: their numbers, in the order of the tags of the source vocabulary
     """
     if not (folder / WEIGHTS).exists() and (folder / PICKLED).exists():
-        save = "AutoModelForSeq2SeqLM.from_pretrained('.').save_pretrained('.')"
-        remedy = f'In this folder:  python -c "from transformers import AutoModelForSeq2SeqLM; {save}"'
+        tensors_of = f"torch.load('{PICKLED}', 'cpu', weights_only=True).items()"
+        save = f"save_file({{name: one.contiguous().clone() for name, one in {tensors_of}}}, '{WEIGHTS}')"
+        remedy = (
+            "PyTorch can read its tensors alone, and save them anew. In this folder:\n"
+            f'python -c "import torch; from safetensors.torch import save_file; {save}"'
+        )
         problem = f"the weights are pickled: reading {PICKLED} can run any code, so it is not read"
         raise TmtError(problem, place=folder, remedy=remedy)
     if (end := sides[0].end) != config.eos_token_id:
