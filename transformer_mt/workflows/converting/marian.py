@@ -174,15 +174,7 @@ def read_tensors(
 
     tags: their numbers, in the order of the tags of the source vocabulary
     """
-    if not (folder / WEIGHTS).exists() and (folder / PICKLED).exists():
-        tensors_of = f"torch.load('{PICKLED}', 'cpu', weights_only=True).items()"
-        save = f"save_file({{name: one.contiguous().clone() for name, one in {tensors_of}}}, '{WEIGHTS}')"
-        remedy = (
-            "PyTorch can read its tensors alone, and save them anew. In this folder:\n"
-            f'python -c "import torch; from safetensors.torch import save_file; {save}"'
-        )
-        problem = f"the weights are pickled: reading {PICKLED} can run any code, so it is not read"
-        raise TmtError(problem, place=folder, remedy=remedy)
+    _require_safe(folder)
     if (end := sides[0].end) != config.eos_token_id:
         problem = f"{VOCABULARY} gives {MARKS[EOS]} the number {end}, and {CONFIG} {config.eos_token_id}"
         raise TmtError(problem, place=folder, remedy=_COPY)
@@ -207,6 +199,19 @@ def read_tensors(
             weights |= _layer(tensors, f"{stack}.layers.{number}.", config, order)
     tensors.require_empty()
     return weights
+
+
+def _require_safe(folder: Path) -> None:
+    """Raises TmtError if the weights are there as a pickle only."""
+    if not (folder / WEIGHTS).exists() and (folder / PICKLED).exists():
+        tensors_of = f"torch.load('{PICKLED}', 'cpu', weights_only=True).items()"
+        save = f"save_file({{name: one.contiguous().clone() for name, one in {tensors_of}}}, '{WEIGHTS}')"
+        remedy = (
+            "PyTorch can read its tensors alone, and save them anew. In this folder:\n"
+            f'python -c "import torch; from safetensors.torch import save_file; {save}"'
+        )
+        problem = f"the weights are pickled: reading {PICKLED} can run any code, so it is not read"
+        raise TmtError(problem, place=folder, remedy=remedy)
 
 
 def _rows(pieces: PieceModel, config: MarianConfig) -> list[int]:
