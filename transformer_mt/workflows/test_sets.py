@@ -154,7 +154,8 @@ def _split_of(model: Path, config: Config, split: str | None) -> tuple[Prepared,
         raise TmtError(
             "the prepared data of this model is not here, so there is no test set",
             place=folder,
-            remedy="Start tmt in the folder of the training, or name files:  --source FILE --reference FILE",
+            remedy="Name files:  --source FILE --reference FILE\n"
+            "Or start tmt in the folder where it trained this model.",
         )
     prepared = Prepared.open(folder)
     if not prepared.is_of(config):
