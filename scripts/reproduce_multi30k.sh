@@ -18,7 +18,7 @@ run=${1:-en-de} published=${2:-} teachers=${TEACHERS:-1}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 train() { # DIRECTION
-  torchrun --nproc-per-node 2 -m transformer_mt.cli.main train --config "configs/multi30k-$1.yaml"
+  torchrun --nproc-per-node 2 -m transformer_mt train --config "configs/multi30k-$1.yaml"
 }
 
 diversify() { # DIRECTION; as many real pairs as synthetic ones, and about as many updates for any number of TEACHERS

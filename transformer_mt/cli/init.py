@@ -20,7 +20,7 @@ from transformer_mt.reporting.program import program_name, quoted
 
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
-_NAME = f"{', '.join(FIRST)}, or classics/NAME."
+_NAME = f"{', '.join(FIRST)}, or another; without NAME: a list of all."
 _OUTPUT = "File to write; - for stdout. Default: NAME.yaml."
 _DATA = "files: look at this file or folder of sentence pairs, and write a config for it; repeat it for more."
 _SCHEMA = "Also write a JSON schema for editors; without NAME: only the schema."

@@ -63,8 +63,8 @@ class ModelConfig(Section):
     output_bias: bool = Field(True, description="bias of the output layer")
     attention: Literal["handmade", "fused"] = Field(
         "fused",
-        description="handmade: as in the paper; fused: by PyTorch's kernel, the same up to rounding, faster"
-        " except for decoding on a CPU, which computes the paper's formula in kernels/attention.py",
+        description="handmade: as in the paper; fused: by PyTorch's kernel, the same up to rounding, faster (decoding"
+        " takes the fastest way that kernels/attention.py knows)",
     )
     norm_kernel: Literal["handmade", "fused"] = Field(
         "fused",
