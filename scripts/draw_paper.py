@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 import paper_diagrams
@@ -97,9 +98,9 @@ def scaling(figure: Figure, ink: Ink) -> None:
     widths = [2**power for power in range(1, 11)]
     divided, plain = [], []
     for width in widths:
-        query_QK, key_MK = torch.randn(500, width), torch.randn(16, width)
-        divided.append(weights_of(query_QK, key_MK).amax(dim=1).mean())
-        plain.append(weights_of(query_QK * width**0.5, key_MK).amax(dim=1).mean())  # undoes the division
+        draws = [(torch.randn(50, width), torch.randn(16, width)) for _ in range(100)]
+        divided.append(mean(float(weights_of(q_QK, k_MK).amax(dim=1).mean()) for q_QK, k_MK in draws))
+        plain.append(mean(float(weights_of(q_QK * width**0.5, k_MK).amax(dim=1).mean()) for q_QK, k_MK in draws))
     axes.plot(widths, plain, color=ink.second, marker=".", label="without the division")
     axes.plot(widths, divided, color=ink.first, marker=".", label="divided by the root of d_k")
     axes.axhline(1 / 16, color=ink.faint, linestyle="--", label="all 16 equal")
@@ -134,7 +135,9 @@ def masks(figure: Figure, ink: Ink) -> None:
 
 def gradients(figure: Figure, ink: Ink) -> None:
     """Section 3.1: how the gradient arrives at the layers of a deep decoder that nobody has trained yet."""
-    axes = figure.add_subplot(xlabel="layer of the decoder (18 is next to the loss)", ylabel="norm of the gradient")
+    axes = figure.add_subplot(
+        xlabel="layer of the decoder (18 is next to the loss)", ylabel="norm of the gradient of W1"
+    )
     for norm, colour in (("post", ink.second), ("pre", ink.first)):
         torch.manual_seed(1)
         sizes = {"d_model": 64, "n_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 18, "dropout": 0.0}

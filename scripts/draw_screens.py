@@ -72,6 +72,7 @@ def pictures(page: Page) -> Iterator[tuple[str, str | int]]:
 def take(page: Page, what: str | int, file: Path) -> None:
     """A part of the page with a margin, or its beginning."""
     page.mouse.move(640, 2) if what != 780 else None
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")  # the bar of the views stays at the top of the window
     page.wait_for_timeout(400)
     area = {"x": 0, "y": 0, "width": 1280, "height": what}
     if isinstance(what, str):

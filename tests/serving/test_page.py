@@ -345,6 +345,10 @@ def test_figure_1_shows_the_tensors_of_this_sentence(page: Page) -> None:
     row = next(one for one in seen["shapes"] if one["path"].endswith("0.cross_attention") and one["name"] == "weights")
     table = page.locator(".tensors table")
     assert " × ".join(map(str, row["shape"])) in table.inner_text()
+    for side, stack, output in (("Encoder", "encoder", "memory"), ("Decoder", "decoder", "hidden")):
+        page.get_by_role("radio", name=f"{side}: Final norm").click()  # the model is pre-norm
+        row = next(one for one in seen["shapes"] if one["path"] == stack and one["name"] == output)
+        assert " × ".join(map(str, row["shape"])) in table.inner_text()
     page.check("#ids")
     assert str(seen["source_pieces"][0]["id"]) in page.locator("#pieces").inner_text()
 

@@ -65,7 +65,7 @@ class RotaryPositions(nn.Module):
     """Rotate pairs of coordinates by an angle that grows with the position (Su et al. 2021, section 3.2).
 
     The product of a query and a key then depends only on the difference of their positions, with its sign. Coordinates
-    i and i + K / 2 form a pair (in the paper 2i and 2i + 1); its angle is position / 10000^(2i / K), i < K / 2.
+    i and i + K / 2 form a pair (Su et al. pair 2i and 2i + 1); its angle is position / 10000^(2i / K), i < K / 2.
     """
 
     angle_PI: Tensor

@@ -29,13 +29,19 @@ const BOXES = [
 ];
 const LETTERS = { B: "sentences", S: "source positions", T: "target positions", D: "model width", H: "heads", Q: "query positions", M: "positions attended to", K: "width of a head", F: "feed-forward width", V: "pieces in the vocabulary" };
 
-/** With pre-norm, the normalisation stands below its sub-layer, and the sum above both. */
+const LIFT = 46; // what stands above a stack makes room for its last normalisation
+const OUTPUTS = { encoder: "memory", decoder: "hidden" };
+
+/** With pre-norm, the normalisation stands below its sub-layer, the sum above both, and another normalisation above all. */
 function boxesOf(isPre) {
   if (!isPre) return BOXES;
-  return BOXES.map((box, index) => {
+  return BOXES.flatMap((box, index) => {
     const [below, above] = [BOXES[index - 1], BOXES[index + 1]];
     if (box.kind === "norm" && box.path) return { ...box, name: "Norm", y: below.y };
-    return box.path?.includes("#") ? { ...box, y: above.y } : box;
+    if (box.path?.includes("#")) return { ...box, y: above.y };
+    if (box.y > 300) return box;
+    const lifted = { ...box, y: box.y - LIFT };
+    return box.path in OUTPUTS ? [{ ...box, name: "Final norm", kind: "norm", tensors: [OUTPUTS[box.path]], last: true }, lifted] : lifted;
   });
 }
 
@@ -50,7 +56,7 @@ export function draw(place, seen) {
   const isPre = shapes.some((one) => one.name === "normalized");
   const boxes = boxesOf(isPre);
   const panel = h("div", { class: "tensors", tabindex: 0, role: "group", "aria-label": "Tensors of the chosen part" });
-  const svg = s("svg", { class: "figure", viewBox: "2 24 536 620", role: "radiogroup", "aria-label": "Parts of the Transformer" });
+  const svg = s("svg", { class: "figure", viewBox: isPre ? `2 ${24 - LIFT} 536 ${620 + LIFT}` : "2 24 536 620", role: "radiogroup", "aria-label": "Parts of the Transformer" });
   const show = () => {
     svg.querySelectorAll(".box").forEach((box, index) => {
       box.setAttribute("aria-checked", String(index === chosen));
@@ -79,7 +85,8 @@ function tensors(box, shapes, depth, isPre) {
   const rows = rowsOf(box, shapes, number);
   const where = box.path?.includes("#") ? `${stack}, layer ${number + 1}` : box.x === LEFT ? "encoder side" : "decoder side";
   const notes = [];
-  if (box.kind === "norm" && box.path) notes.push(isPre ? "This model normalises what a sub-layer reads (pre-norm). In the paper's figure, the sum above the sub-layer is normalised." : "The sum is normalised, as in the paper.");
+  if (box.last) notes.push("With pre-norm, the last sum of a stack is not normalised. So each stack ends with a normalisation of its own, which the paper's figure does not have.");
+  else if (box.kind === "norm" && box.path) notes.push(isPre ? "This model normalises what a sub-layer reads (pre-norm). In the paper's figure, the sum above the sub-layer is normalised." : "The sum is normalised, as in the paper.");
   if (box.name === "+ positions" && !rows.some((one) => one.name === "positions")) notes.push("This model adds no positions here: it rotates queries and keys instead (rotary positions).");
   if (box.path === null) notes.push("The logits become probabilities. The search does this, not the model.");
   return [
@@ -125,10 +132,10 @@ function frame(svg, boxes, depth, shapes, isPre) {
       if (isPre) svg.append(s("circle", { class: "sum", cx: x, cy: to, r: 7 }), s("path", { class: "sum", d: `M${x - 4} ${to}h8M${x} ${to - 4}v8` }));
     }
   }
-  const cross = boxes.find((box) => box.name === "Cross-attention").y;
-  arrow([LEFT + WIDE / 2, 262], [272, 262], [272, cross], [RIGHT - WIDE / 2 - 1, cross]);
-  arrow([RIGHT, 65], [RIGHT, 48]);
-  svg.append(s("text", { class: "flows", x: RIGHT, y: 40, "text-anchor": "middle" }, "probabilities of the next piece"));
+  const at = (name) => boxes.find((box) => box.name === name).y;
+  arrow([LEFT + WIDE / 2, at("Memory")], [272, at("Memory")], [272, at("Cross-attention")], [RIGHT - WIDE / 2 - 1, at("Cross-attention")]);
+  arrow([RIGHT, at("Softmax") - 15], [RIGHT, at("Softmax") - 32]);
+  svg.append(s("text", { class: "flows", x: RIGHT, y: at("Softmax") - 40, "text-anchor": "middle" }, "probabilities of the next piece"));
   const shapeOf = (path, name) => shapes.find((one) => one.path === path && one.name === name)?.shape.map(whole).join(" × ") ?? "";
-  svg.append(s("text", { class: "flows", x: LEFT, y: 240, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + 8, y: 106 }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + 8, y: 200 }, shapeOf("decoder", "hidden")));
+  svg.append(s("text", { class: "flows", x: LEFT, y: at("Memory") - 22, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + 8, y: at("Linear") - 20 }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + 8, y: at("Hidden states") + 28 }, shapeOf("decoder", "hidden")));
 }
