@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import save_file
 from scipy.stats import ttest_ind
 
@@ -398,13 +399,97 @@ def test_tables_for_a_paper(make, tmt):
         rows = [[cell.strip() for cell in line.rstrip("\\").split(between)] for line in lines if between in line]
         return [[cell for cell in row if cell] for row in rows if not set("".join(row)) <= set(":- ")]
 
-    cells = [re.split(" {2,}", line) for line in report.lines if "  " in line]
+    cells = [re.split(" {2,}", line.replace("  -", "  \N{MINUS SIGN}")) for line in report.lines if "  " in line]
     assert len(cells) == 5 + 3 + 2, "runs, means and differences, with their headings"
     assert tables(markdown, "|") == cells
     assert [[cell.replace("\\_", "_") for cell in row] for row in tables(latex, "&")] == cells
     assert sum(line == r"\toprule" for line in latex) == 3
     assert not any("_" in line.replace(r"\_", "") for line in latex if not line.startswith("%"))
     assert markdown[markdown.index(compare_runs().lines[6]) + 1] == "", "a table of Markdown needs an empty line above"
+    assert markdown[-2] == "test BLEU: 13a"
+    assert latex[-1] == "% test BLEU: 13a"
+
+
+def test_the_scores_to_show_are_chosen(make, tmt):
+    other = {"sentences": 1000, "search": "beam 4", "bleu": 20.0, "signatures": {"bleu": "13a", "chrf": "6"}}
+    make("a", scores=_scores(40.0) | {"news/dev.en": other})
+    make("b", scores=_scores(41.0))
+    assert tmt()[1].splitlines()[0].endswith("greedy BLEU  test BLEU  dev.en BLEU")
+    _, out, _ = tmt("--test-set", "test", "--metric", "chrf", "--metric", "bleu")
+    assert out.splitlines()[0].endswith("greedy BLEU  test chrF2  test BLEU")
+    assert out.splitlines()[1].endswith("60.00      40.00")
+    assert out.splitlines()[-2:] == ["test chrF2: 6", "test BLEU: 13a"]
+    for name in ("dev.en", "news/dev.en"):
+        _, out, _ = tmt("--test-set", name)
+        assert out.splitlines()[-1] == "dev.en BLEU: 13a, beam 4, 1,000 sentences"
+    assert tmt("--test-set", "test", "--metric", "ter")[1].splitlines()[0].endswith("greedy BLEU")
+    for arguments, message in (
+        (("--test-set", "tset"), "--test-set: no run has scores of tset\n  There are: test, dev.en."),
+        (("--metric", "comet"), "--metric: no metric 'comet'\n  There are: bleu, chrf, ter."),
+        (("--json", "--metric", "ter"), "--json has all scores"),
+    ):
+        code, out, error = tmt(*arguments)
+        assert (code, out) == (2, "")
+        assert message in error
+
+
+def test_scores_that_were_made_in_different_ways_have_no_signature_below(make, tmt):
+    make("a", scores=_scores(40.0))
+    make("b", scores=_scores(41.0, signatures={"bleu": "char", "chrf": "6"}))
+    code, out, error = tmt()
+    assert code == 0
+    assert "test BLEU:" not in out
+    assert "b and a have other forms of BLEU" in error
+
+
+def _started_again(folder, **training):
+    """The run went on with other values of the config, and finished."""
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config["training"] |= training
+    (first,) = json.loads((folder / "run.json").read_text())
+    starts = [{**first, "finished": {}}, {**first, "config": config, "finished": {}}]
+    (folder / "run.json").write_text(json.dumps(starts))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
+def test_a_run_that_went_on_with_another_end_of_its_schedule_is_in_no_mean(make, capsys):
+    """Its learning rate fell to 0 and jumped, which no other seed did."""
+    cosine = {"training__schedule": "cosine", "training__max_epochs": 6}
+    _started_again(make("a", seed=1, **{**cosine, "training__max_epochs": 2}), max_epochs=6)
+    make("b", seed=2, **cosine)
+    make("c", seed=3, **cosine)
+    found = compare_runs()
+    assert [group.names for group in found.groups] == [["b", "c"]]
+    error = capsys.readouterr().err
+    assert "its schedule ended with training.max_epochs 2, and then with training.max_epochs 6, so it is in no" in error
+
+
+def test_a_run_that_went_on_without_an_end_of_its_schedule_is_in_the_mean(make, capsys):
+    """With Noam's schedule it is the same run as one that was started with all epochs."""
+    _started_again(make("a", seed=1), max_epochs=6)
+    make("b", seed=2, training__max_epochs=6)
+    found = compare_runs()
+    assert [group.names for group in found.groups] == [["a", "b"]]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_model_that_was_averaged_after_its_training_is_in_no_mean(make, capsys):
+    for seed in (1, 2, 3):
+        folder = make(f"x-{seed}", seed=seed, scores=_scores(40.0 + seed))
+        by = "average" if seed == 3 else "train"
+        (folder / "model" / ".steps").write_text(json.dumps({"steps": [165, 1198], "by": by}))
+    found = compare_runs()
+    assert [group.names for group in found.groups] == [["x-1", "x-2"]]
+    assert "x-3: tmt average made its model of the steps 165, 1,198" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("average", "together"), [("none", True), ("last", False)])
+def test_which_checkpoints_are_kept_counts_only_if_they_are_averaged(make, average, together):
+    make("a", seed=1, training__average=average)
+    make("b", seed=2, training__average=average, training__checkpoint_every=50, training__keep_last=7)
+    found = compare_runs()
+    assert bool(found.groups) == together
+    assert ("training.keep_last" in found.keys) != together
 
 
 def test_the_parameters_of_models(make, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -14,6 +15,7 @@ from transformer_mt.reporting.terminal import columns_of_text
 Line = Sequence[str] | str  # cells, or a line without columns
 TableForm = Literal["text", "markdown", "latex"]
 _FORMS = {"text": "plain", "markdown": "pipe", "latex": "latex_booktabs"}  # of tabulate
+_MINUS = re.compile(r"^-(?=\d)")
 ONE_LINE = 100  # columns that a sample needs to be readable in one line
 
 
@@ -24,6 +26,8 @@ def aligned(table: Sequence[Line], sides: str, form: TableForm = "text") -> list
     form:  the first row of the others is a head
     """
     rows = [row for row in table if not isinstance(row, str)]
+    if form != "text":
+        rows = [[_MINUS.sub("\N{MINUS SIGN}", cell) for cell in row] for row in rows]
     if form == "markdown":
         rows = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     places = [{"<": "left", ">": "right"}[side] for side in sides]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import SCORES, flat_values
-from transformer_mt.config.runs import METRICS, MODEL, WEIGHTS
+from transformer_mt.config.runs import METRICS, MODEL, STEPS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, reason
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
@@ -22,6 +23,7 @@ from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.training.run_facts import PARENT, SETTINGS, config_of_run, contents_of, starts_of
+from transformer_mt.training.schedules.base import ends_with
 from transformer_mt.workflows.tuning.halving import STOPPED
 
 State = Literal["finished", "stopped", "unfinished"]
@@ -29,6 +31,7 @@ State = Literal["finished", "stopped", "unfinished"]
 _LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
     f"runtime.{key}" for key in ("threads", "prefetch", "tensorboard")
 }
+_WITH_MEANS = {f"training.{key}" for key in ("checkpoint_every", "keep_last", "keep_best")}  # else they change nothing
 _LARGEST = 1e100  # not a score, and its square is a number
 
 
@@ -72,6 +75,7 @@ class Origin:
     parent:     checksum of the weights that it started from; empty without such
     has_ended:  whether its training has ended before, and made a model
     goes_on:    whether it was started again after that, with other settings, and has not ended
+    apart:      whether its config does not say what made its model, which compares with no other seed
     """
 
     config: Config | None
@@ -81,6 +85,7 @@ class Origin:
     parent: str | None
     has_ended: bool = False
     goes_on: bool = False
+    apart: bool = False
 
     @classmethod
     def of(cls, folder: Path) -> Origin:
@@ -88,7 +93,8 @@ class Origin:
         config, starts = _config_of(folder), starts_of(folder)
         settings = None if config is None else flat_values(config)
         if settings is not None:
-            settings = {key: value for key, value in settings.items() if key not in _LEFT_OUT}
+            left_out = _LEFT_OUT | (_WITH_MEANS if settings["training.average"] == "none" else set())
+            settings = {key: value for key, value in settings.items() if key not in left_out}
         if not starts:
             note(f"{folder}: no run.json that can be read: its corpus is unknown, so it is in no mean over seeds")
             return cls(config, settings, None, "", None)
@@ -100,9 +106,37 @@ class Origin:
         for unknown, what in ((corpus, "its corpus"), (parent, "the weights that it started from")):
             if unknown is None:
                 note(f"{folder}: run.json does not say {what}, so it is in no mean over seeds")
+        apart = False
+        for why in (_jump_among(starts), _mean_made_later(folder / MODEL)):
+            if why:
+                note(f"{folder}: {why}, so it is in no mean over seeds")
+                apart = True
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
-        return cls(config, settings, corpus, str(starts[-1].get("tokenizers", "")), parent, bool(ended), goes_on)
+        tokenizers = str(starts[-1].get("tokenizers", ""))
+        return cls(config, settings, corpus, tokenizers, parent, bool(ended), goes_on, apart)
+
+
+def _jump_among(starts: Sequence[Mapping[str, Any]]) -> str:
+    """Why the learning rates of a run are not those of its config: it went on with another end of its schedule."""
+    ends = dict[tuple[str, Any], None]()
+    for start in starts:
+        with suppress(KeyError, ValueError):
+            training = Config.model_validate(start[SETTINGS]).training
+            if end := ends_with(training):
+                ends[f"training.{end}", getattr(training, end)] = None
+    written = [f"{key} {value}" for key, value in ends]
+    return f"its schedule ended with {written[0]}, and then with {written[-1]}" if len(written) > 1 else ""
+
+
+def _mean_made_later(model: Path) -> str:
+    """Why the scores of a model are not those of the training: `tmt average` has made it."""
+    with suppress(OSError, ValueError, TypeError, LookupError):
+        made = json.loads((model / STEPS).read_text(encoding="utf-8"))
+        if made["by"] == "average":
+            steps = ", ".join(f"{step:,}" for step in made["steps"])
+            return f"tmt average made its model of the steps {steps}; its validation is that of the training"
+    return ""
 
 
 def vocabularies_of(origins: Sequence[Origin]) -> list[str]:
