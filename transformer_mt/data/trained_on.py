@@ -68,12 +68,27 @@ class TrainedOn:
 
         Sources and targets count alike: a model may have been trained in another direction, or started from such a one.
         """
-        limit = min(_limit(known) for known in self.hashes.values())  # up to here, both sides are complete
+        limit = self._complete_to
         checked = hashes[hashes <= limit]
         found = np.logical_or.reduce([np.isin(checked, known) for known in self.hashes.values()])
         whole = all(len(known) < MOST for known in self.hashes.values())
         share = float(limit) / 2.0**64  # may round to 1, which only a whole may be
         return int(found.sum()), 1.0 if whole else min(share, math.nextafter(1.0, 0.0))
+
+    def seen_pairs(self, keys: Mapping[str, Hashes] | NDArray[np.void]) -> tuple[int, int]:
+        """How many pairs have both sentences among the training sentences, and how many pairs could be checked.
+
+        keys: the hashes of the two sides
+        """
+        known = np.union1d(*(self.hashes[side] for side in SIDES))
+        checked = np.logical_and(*(keys[side] <= self._complete_to for side in SIDES))
+        seen = np.logical_and(*(np.isin(keys[side][checked], known) for side in SIDES))
+        return int(seen.sum()), int(checked.sum())
+
+    @property
+    def _complete_to(self) -> np.uint64:
+        """Up to this hash, both sides are complete."""
+        return min(_limit(known) for known in self.hashes.values())
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

@@ -28,9 +28,10 @@ from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import moses_tokenized
-from transformer_mt.files.lines import path_of
+from transformer_mt.files.lines import path_of, printable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
+from transformer_mt.workflows.doubts import note_empty, note_other_language, note_seen
 from transformer_mt.workflows.engines import note_searches, note_sources
 from transformer_mt.workflows.models import (
     config_of_model,
@@ -228,6 +229,7 @@ class Evaluation:
         model, files = self.folders[0] if self.folders else None, self.files
         test_set = test_set_of(model, self.config, self.split, files, direction)
         target = self.language or (direction.target if direction else "")
+        self._note_doubts(test_set, direction, target)
         # The baseline comes first, so that an error in it is found before the long translation.
         others = self._of_baseline(test_set, direction)
         if files.tokenized is not None:
@@ -240,7 +242,7 @@ class Evaluation:
             published = moses_tokenized(test_set.references, target) if self.tokenized else []
         if files.hypothesis:
             output = Output(beside(test_set, files.hypothesis))
-            _note_empty(output.lines, files.hypothesis)
+            note_empty(files.hypothesis, output.lines)
         else:
             assert direction is not None
             translator = self.translators.translator.turned(direction)
@@ -268,6 +270,17 @@ class Evaluation:
         if len(self.folders) == 1 and files.hypothesis is None:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report
+
+    def _note_doubts(self, test_set: TestSet, direction: Direction | None, target: str) -> None:
+        files = self.files
+        for folder in dict.fromkeys(self.folders if files.hypothesis is None else ()):
+            note_seen(folder, test_set)
+        languages = {"reference": target, "source": direction.source if direction else ""}
+        for name, lines in (("source", test_set.sources), ("reference", test_set.references)):
+            file: File = getattr(files, name)
+            if files.reference is not None and file is not None:
+                note_empty(file, lines, f"{name} line")
+                note_other_language(printable(file), lines, languages[name])
 
     def require_baseline(self, directions: Sequence[Direction | None], zero_shot: bool) -> None:
         """Raises TmtError if the baseline is a folder without a model, or with one that lacks a direction.
@@ -299,6 +312,7 @@ class Evaluation:
             return beside(test_set, file)
         if not test_set.sources:
             raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
+        note_seen(self._other.folders[0], test_set)
         translator = self._other.translator
         if direction is not None and translator.config.data.directions is not None:
             translator = translator.turned(direction)
@@ -344,12 +358,6 @@ def _check_code(code: str, option: str) -> None:
     if not re.fullmatch(LANGUAGE, code):
         remedy = "Use a code of two or three small letters, such as de, en or ko."
         raise TmtError(f"'{code}' is not an ISO 639 code", place=option, remedy=remedy)
-
-
-def _note_empty(lines: Sequence[str], place: Path) -> None:
-    if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
-        verb = "is" if len(empty) == 1 else "are"
-        note(f"{place}: {len(empty):,} of {len(lines):,} translations {verb} empty, the first on line {empty[0]:,}")
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ import torch
 
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import Prepared, open_prepared, prepared_folder
 from transformer_mt.decoding.choosing import WHOLE, direction_for, directions_of
 from transformer_mt.decoding.choosing import Wanted as Wanted
@@ -39,6 +40,7 @@ from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
 from transformer_mt.workflows.engines import note_sources
 from transformer_mt.workflows.models import find_models
+from transformer_mt.workflows.test_sets import written_by
 
 # The search of both engines: without the settings that CTranslate2 lacks.
 _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
@@ -121,7 +123,7 @@ def export(
     require_ctranslate2()
     require_export_folder(output)
     directory = load_model_directory(find_models(() if model is None else model)[0])
-    samples = _samples(directory, sample, source, reference, wanted)
+    samples = [_as_scored(one, directory.config) for one in _samples(directory, sample, source, reference, wanted)]
     searches: list[SearchAgreement] = []
 
     def prove(written: Path) -> None:
@@ -208,6 +210,12 @@ def _samples(
         sources = random_lines(tokens, directory.source.segmenter.detokenize, count, longest)
         return [_Sample(one, sources[number :: len(chosen)], []) for number, one in enumerate(chosen[:count])]
     return [_Sample(chosen[0], sources[:count], references[:count])]
+
+
+def _as_scored(sample: _Sample, config: Config) -> _Sample:
+    """With its references in the form in which `evaluate` compares them."""
+    written = written_by(config, sample.direction)
+    return sample._replace(references=list(map(written, sample.references)))
 
 
 def _of_directions(prepared: Prepared, directions: Sequence[Direction], count: int) -> list[_Sample]:

@@ -75,7 +75,7 @@ def test_set_of(
     model, config: the folder of the model, and its config; None without a model, which needs a reference file
     """
     source, reference = files.source, files.reference
-    written = _writing(config, direction)
+    written = written_by(config, direction)
     if reference is not None:
         key = printable(reference.resolve()) if reference.is_file() else ""
         if key and config is not None and config.data.directions is not None:
@@ -101,8 +101,8 @@ def test_set_of(
     return TestSet(name, name, sources, _comparable(references, written, name), written)
 
 
-def _writing(config: Config | None, direction: Direction | None) -> Callable[[str], str]:
-    """`as_written` with the rules of a model; without one, texts are compared as they are."""
+def written_by(config: Config | None, direction: Direction | None) -> Callable[[str], str]:
+    """How texts are compared: as a model can write them (`as_written`); without a model, as they are."""
     if config is None:
         return str
     target = (direction or config.data.one_direction).target

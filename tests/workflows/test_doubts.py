@@ -1,0 +1,105 @@
+"""What `tmt evaluate` says of scores that mean little: sentences of the training, exchanged files, empty lines."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import transformer_mt as tmt
+from transformer_mt.config.runs import TRAINED_ON
+from transformer_mt.data import trained_on
+from transformer_mt.data.trained_on import TrainedOn
+from transformer_mt.phrasebook import generate
+from transformer_mt.text.batches import keys_of_pairs
+from transformer_mt.workflows import test_sets
+from transformer_mt.workflows.doubts import note_empty, note_other_language, note_seen
+
+PAIRS = [("A cab.", "Ein Taxi!"), ("the bed", "das Bett"), ("a dad", "ein Papa"), ("a cafe", "ein Café")]
+
+
+@pytest.fixture
+def model(tiny_model: Path, tmp_path: Path) -> Path:
+    """A model that was trained on PAIRS."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    keys = keys_of_pairs(*map(list, zip(*PAIRS, strict=True)))
+    (folder / TRAINED_ON).write_bytes(TrainedOn.of_blocks([keys]).to_bytes())
+    return folder
+
+
+def _files(folder: Path, pairs: list[tuple[str, str]]) -> test_sets.TestFiles:
+    for name, lines in zip(("test.en", "test.de"), zip(*pairs, strict=True), strict=True):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return test_sets.TestFiles(folder / "test.en", folder / "test.de")
+
+
+def test_pairs_of_the_training_are_counted_without_case_and_punctuation(model: Path, tmp_path: Path, capsys: Any):
+    files = _files(tmp_path, [("a CAB", "Ein Taxi."), ("the bed", "das Beet"), ("a face", "ein Café"), ("fad", "neu")])
+    tmt.evaluate(model, files=files, metrics="bleu")
+    error = capsys.readouterr().err
+    assert f"{model}: trained on 1 of the 4 pairs of {files.reference}, or on both their sentences apart" in error
+
+
+def test_new_pairs_and_translations_of_others_are_not_doubted(model: Path, tmp_path: Path, capsys: Any):
+    files = _files(tmp_path, [("a fad", "neu"), ("a face", "ein Gesicht")])
+    tmt.evaluate(model, files=files, metrics="bleu")
+    tmt.evaluate(model, files=test_sets.TestFiles(*_paths(files), files.reference), metrics="bleu")
+    assert "trained on" not in capsys.readouterr().err
+
+
+def _paths(files: test_sets.TestFiles) -> tuple[Path, Path]:
+    assert files.source is not None
+    assert files.reference is not None
+    return files.source, files.reference
+
+
+def test_a_baseline_and_each_model_of_an_ensemble_may_have_seen_the_test(
+    model: Path, tiny_model: Path, tmp_path: Path, capsys: Any
+):
+    files = _files(tmp_path, PAIRS)
+    tmt.evaluate(tiny_model, files=files, metrics="bleu", baseline=model)
+    assert capsys.readouterr().err.count("trained on 4 of the 4 pairs") == 1
+    tmt.evaluate([tiny_model, model], files=files, metrics="bleu")
+    assert capsys.readouterr().err.count(f"{model}: trained on 4 of the 4 pairs") == 1
+
+
+def test_of_a_large_corpus_the_part_that_is_known_is_named(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    keys = keys_of_pairs(*map(list, zip(*PAIRS, strict=True)))
+    monkeypatch.setattr(trained_on, "MOST", 2)
+    (model / TRAINED_ON).write_bytes(TrainedOn.of_blocks([keys]).to_bytes())
+    limit = min(np.sort(keys[side])[1] for side in ("source", "target"))
+    known = sum(max(one, other) <= limit for one, other in zip(keys["source"], keys["target"], strict=True))
+    note_seen(model, test_sets.TestSet("test", "test", *map(list, zip(*PAIRS, strict=True))))
+    error = capsys.readouterr().err
+    assert (f"trained on {known} of the {known} pairs of test that can be checked" in error) == bool(known)
+
+
+def test_exchanged_files_are_named(capsys: Any):
+    ko, en = (list(side) for side in zip(*generate("ko", "en", "test", 40, 1), strict=True))
+    de, _ = (list(side) for side in zip(*generate("de", "en", "test", 40, 1), strict=True))
+    for lines, language in ((ko, "ko"), (en, "en"), (de, "de"), (["OK", "MP3"], "ko"), ([], "en"), (en, "")):
+        note_other_language("file", lines, language)
+    note_other_language("file", [*ko, *en[:20]], "ko")  # fewer than half of them
+    assert capsys.readouterr().err == ""
+    note_other_language("file", en, "ko")
+    assert "file: 40 sentences of 40 seem to be en, not ko: are the files exchanged?" in capsys.readouterr().err
+    note_other_language("file", de, "en")
+    assert "seem to be de, not en" in capsys.readouterr().err
+    note_other_language("file", ["예", "네", "아니요"], "en")
+    assert "3 sentences of 3 seem to be in another script than en has" in capsys.readouterr().err
+
+
+def test_empty_lines_are_counted(tiny_model: Path, tmp_path: Path, capsys: Any):
+    files = _files(tmp_path, [("a fad", "neu"), ("", "ein Gesicht"), ("bed", " "), ("cab", "")])
+    tmt.evaluate(tiny_model, files=files, metrics="bleu")
+    error = capsys.readouterr().err
+    assert f"{files.source}: 1 of 4 source lines is empty, the first on line 2" in error
+    assert f"{files.reference}: 2 of 4 reference lines are empty, the first on line 3" in error
+    note_empty("file", ["a"])
+    assert capsys.readouterr().err == ""
