@@ -157,7 +157,7 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
         return MachineError(
             f"no permission while {doing}",
             place=file,
-            remedy="Check the permissions of the file, or choose another folder.",
+            remedy="Check the permissions of the file and of its folder, or choose another folder.",
         )
     if error.errno == errno.ENOENT:
         return MachineError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")

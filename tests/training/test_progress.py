@@ -18,6 +18,7 @@ from transformer_mt.training.ending import (
     reason_to_stop,
     seconds_left,
     time_is_up,
+    worse_than_guessing,
 )
 from transformer_mt.training.running_loss import Totals
 from transformer_mt.training.state import TrainState
@@ -132,6 +133,15 @@ def test_seconds_left_are_those_to_the_nearest_limit():
 def test_how_to_train_on_depends_on_the_schedule(values: dict, stopped: str, said: str):
     state = TrainState(step=40, epoch=5, stopped=stopped)
     assert how_to_train_on(state, settings(**values), [21]) == said
+
+
+def test_a_model_that_is_worse_than_guessing_does_not_need_more_epochs():
+    monitored, diverged = settings(max_epochs=2), TrainState(best=6.155)
+    said = worse_than_guessing(diverged, monitored, 400)
+    assert said.startswith("worse than guessing, whose loss is ln 400 = 5.991: ")
+    assert worse_than_guessing(TrainState(best=5.9), monitored, 400) == ""
+    assert worse_than_guessing(TrainState(), monitored, 400) == "", "without a validation"
+    assert worse_than_guessing(diverged, settings(max_epochs=2, monitor="bleu"), 400) == ""
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "noam"])

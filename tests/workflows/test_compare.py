@@ -480,7 +480,7 @@ def test_a_model_that_was_averaged_after_its_training_is_in_no_mean(make, capsys
         (folder / "model" / ".steps").write_text(json.dumps({"steps": [165, 1198], "by": by}))
     found = compare_runs()
     assert [group.names for group in found.groups] == [["x-1", "x-2"]]
-    assert "x-3: tmt average made its model of the steps 165, 1,198" in capsys.readouterr().err
+    assert "x-3: tmt average made its model later, of steps 165, 1,198" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("average", "together"), [("none", True), ("last", False)])

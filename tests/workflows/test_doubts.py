@@ -101,5 +101,5 @@ def test_empty_lines_are_counted(tiny_model: Path, tmp_path: Path, capsys: Any):
     error = capsys.readouterr().err
     assert f"{files.source}: 1 of 4 source lines is empty, the first on line 2" in error
     assert f"{files.reference}: 2 of 4 reference lines are empty, the first on line 3" in error
-    note_empty("file", ["a"])
+    note_empty(Path("file"), ["a"])
     assert capsys.readouterr().err == ""

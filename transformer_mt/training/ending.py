@@ -143,3 +143,12 @@ def how_to_train_on(state: TrainState, settings: TrainingConfig, steps: Sequence
     if limit == end:  # its learning rate has come to its end
         return f"for a longer run, start again with --fresh {more}"
     return f"to train on, repeat the command with {more}"
+
+
+def worse_than_guessing(state: TrainState, settings: TrainingConfig, tokens: int) -> str:
+    """What to do if no validation was better than giving each of the target's tokens the same probability."""
+    guessing = math.log(tokens)
+    if settings.monitor != "loss" or not guessing < state.best < math.inf:
+        return ""
+    guess = f"ln {tokens:,} = {guessing:.3f}"
+    return f"worse than guessing, whose loss is {guess}: lower training.learning_rate, or warm up longer"

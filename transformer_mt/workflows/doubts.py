@@ -44,9 +44,9 @@ def note_other_language(name: str, lines: Sequence[str], language: str) -> None:
     note(f"{name}: {number_of(wrong.total(), 'sentence')} of {judged:,} seem to be {seems}: are the files exchanged?")
 
 
-def note_empty(place: Path | str, lines: Sequence[str], what: str = "translation") -> None:
+def note_empty(file: Path, lines: Sequence[str], what: str = "translation") -> None:
     """If some lines are empty. what: a line is"""
     if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
         verb = "is" if len(empty) == 1 else "are"
-        where = printable(Path(place)) if isinstance(place, Path) else place
-        note(f"{where}: {len(empty):,} of {len(lines):,} {what}s {verb} empty, the first on line {empty[0]:,}")
+        place = printable(file)
+        note(f"{place}: {len(empty):,} of {len(lines):,} {what}s {verb} empty, the first on line {empty[0]:,}")

@@ -371,4 +371,4 @@ def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> 
                 f"{folder / SCORES} was damaged: it is now {damaged.name}, and the scores of other test sets are in it"
             )
     except OSError as error:
-        note(f"could not store the scores in the folder of the model: {error}")
+        note(f"{folder}: the scores could not be stored there: {error.strerror or error}")

@@ -106,36 +106,36 @@ class Origin:
         for unknown, what in ((corpus, "its corpus"), (parent, "the weights that it started from")):
             if unknown is None:
                 note(f"{folder}: run.json does not say {what}, so it is in no mean over seeds")
-        apart = False
-        for why in (_jump_among(starts), _mean_made_later(folder / MODEL)):
-            if why:
-                note(f"{folder}: {why}, so it is in no mean over seeds")
-                apart = True
+        ends, steps = _ends_of_schedule(starts), _averaged_later(folder / MODEL)
+        if len(ends) > 1:
+            note(
+                f"{folder}: its schedule ended with {ends[0]}, and then with {ends[-1]}, so it is in no mean over seeds"
+            )
+        if steps:
+            note(f"{folder}: tmt average made its model later, of steps {steps}, so it is in no mean over seeds")
+        apart = len(ends) > 1 or bool(steps)
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
         tokenizers = str(starts[-1].get("tokenizers", ""))
         return cls(config, settings, corpus, tokenizers, parent, bool(ended), goes_on, apart)
 
 
-def _jump_among(starts: Sequence[Mapping[str, Any]]) -> str:
-    """Why the learning rates of a run are not those of its config: it went on with another end of its schedule."""
-    ends = dict[tuple[str, Any], None]()
+def _ends_of_schedule(starts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The limits with which the schedule of a run ended: if they differ, its learning rate jumped when it went on."""
+    ends = dict[str, None]()
     for start in starts:
         with suppress(KeyError, ValueError):
             training = Config.model_validate(start[SETTINGS]).training
-            if end := ends_with(training):
-                ends[f"training.{end}", getattr(training, end)] = None
-    written = [f"{key} {value}" for key, value in ends]
-    return f"its schedule ended with {written[0]}, and then with {written[-1]}" if len(written) > 1 else ""
+            if key := ends_with(training):
+                ends[f"training.{key} {getattr(training, key)}"] = None
+    return list(ends)
 
 
-def _mean_made_later(model: Path) -> str:
-    """Why the scores of a model are not those of the training: `tmt average` has made it."""
+def _averaged_later(model: Path) -> str:
+    """The steps of which `tmt average` has made a model, whose scores then do not belong to the validation."""
     with suppress(OSError, ValueError, TypeError, LookupError):
         made = json.loads((model / STEPS).read_text(encoding="utf-8"))
-        if made["by"] == "average":
-            steps = ", ".join(f"{step:,}" for step in made["steps"])
-            return f"tmt average made its model of the steps {steps}; its validation is that of the training"
+        return ", ".join(f"{step:,}" for step in made["steps"]) if made["by"] == "average" else ""
     return ""
 
 
