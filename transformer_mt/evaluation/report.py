@@ -142,8 +142,7 @@ def _comparison(comparison: dict[str, Comparison]) -> str:
     rows: list[Sequence[str]] = [("", "baseline", "this system", "difference", "p")]
     for one in comparison.values():
         rows.append(_compared(one))
-    signature = next(iter(comparison.values())).signature
-    return f"{_RESAMPLED}\n{aligned(rows)}\n{signature}"
+    return "\n".join([_RESAMPLED, aligned(rows), *(f"{one.metric}|{one.signature}" for one in comparison.values())])
 
 
 _RESAMPLED = "Paired bootstrap resampling (95 % intervals; better or worse than the baseline: p < 0.05)"
