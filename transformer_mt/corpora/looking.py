@@ -22,6 +22,7 @@ from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
+from transformer_mt.files.folder import files_below
 from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
 from transformer_mt.files.opening import members, read_head, require_unpacked
 from transformer_mt.text.language import is_known, is_number, language_of
@@ -33,7 +34,9 @@ MIXED_LINES, MIXED_CELLS = 0.02, 0.2  # of those of a file in another encoding m
 _ENOUGH_QUOTED = 10  # cells of a table with tabs: fewer may be sentences that are quotations
 _CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
 _NEVER_IN_PLACE = (".md", ".xml", ".xlsx", ".parquet", ".zip")  # in an archive: no text, or no corpus
+_PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tbz2")
 _CONTROL = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})  # bytes that no text has
+_LINE_IN_TAGS = re.compile(r"<(\w+)>[^<\n]*</\1>[^\S\n]*\r?\n")  # text, such as that of IWSLT's talks
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 HEADER = "the first row is a header"
 _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
@@ -69,6 +72,12 @@ def contents_of(file: Path) -> Contents:
         if any(name.startswith("xl/") for name in members(file)):
             return _workbook(file)
         return _archive(file)
+    if head.startswith((b"BZh", b"7z\xbc\xaf", b"Rar!")):
+        remedy = f"Unpack it, for example:  bunzip2 {file.name}   .gz, .xz and .zst are read as they are."
+        raise TmtError("this compression is not supported", place=file, remedy=remedy)
+    if head.startswith(b"\x1f\x8b"):
+        remedy = f"Unpack it:  tar -xf {file.name}   Or name it .gz, if it is one text."
+        raise TmtError("this is a packed archive", place=file, remedy=remedy)
     if head.startswith(b"PAR1"):
         return _parquet(file)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
@@ -77,7 +86,7 @@ def contents_of(file: Path) -> Contents:
     encoding, note = encoding_of(head, file)
     text = head.decode(encoding, "ignore").removeprefix("\ufeff")
     begin = text.lstrip()[:1]
-    if begin == "<":
+    if begin == "<" and not _LINE_IN_TAGS.match(text.lstrip()):
         return _tmx(file)
     options, reasons = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
     if begin in ("{", "["):
@@ -308,7 +317,11 @@ def _tmx(file: Path) -> Contents:
         for language, texts in unit.texts.items():
             columns.setdefault(language, []).append(texts[0])
     if not columns:
-        raise TmtError("this XML file is not TMX: it has no units (tu)", place=file, remedy="Export it as TMX.")
+        remedy = "Export it as TMX."
+        if b"<seg" in read_head(file, SAMPLE_BYTES):  # a test set of WMT or IWSLT
+            take = r"sed -n 's/.*<seg[^>]*> *\(.*\) *<\/seg>.*/\1/p' FILE > NAME.de"
+            remedy = f"Take the sentences of each language from it:  {take}"
+        raise TmtError("this XML file is not TMX: it has no units (tu)", place=file, remedy=remedy)
     return Contents("tmx", {}, columns, {name: str(name) for name in columns})
 
 
@@ -328,7 +341,13 @@ def _parallel(place: Path) -> Contents:
     """A folder or an archive with files NAME.de and NAME.en."""
     by_language = _files_by_language(place)
     if len(by_language) < 2:
+        names = [file.relative_to(place).as_posix() for file in files_below(place)] if place.is_dir() else []
         remedy = "Name the files NAME.de and NAME.en (with the codes of your languages), or give tables."
+        remedy += f"\nFiles here: {listed(names)}" if names else ""
+        if packed := [name for name in names if name.lower().endswith(_PACKED)]:
+            remedy += f"\nUnpack archives first:  tar -xf {packed[0]}"
+        if packed := [name for name in names if name.lower().endswith(".bz2") and name not in packed]:
+            remedy += f"\nUnpack what is packed with bzip2:  bunzip2 {packed[0]}"
         raise TmtError("no files of two languages with the same name", place=place, remedy=remedy)
     columns: dict[str | int, list[str]] = {}
     looked: dict[str | Path, tuple[str, Sequence[str]]] = {}

@@ -41,6 +41,11 @@ def archive_of(path: Path) -> Path | None:
     return next((folder for folder in zips if folder.is_file()), None)
 
 
+def plain_path(file: Path) -> Path:
+    """The path without the ending of a compression."""
+    return file.with_suffix("") if file.suffix.lower() in COMPRESSED else file
+
+
 def members(archive: Path) -> dict[str, tuple[int, int]]:
     """The files in a .zip archive, sorted by name, with the unpacked size and the CRC-32 of each.
 

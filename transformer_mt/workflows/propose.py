@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -20,23 +19,19 @@ from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE, NAME
 from transformer_mt.config.training import RuntimeConfig
-from transformer_mt.corpora.base import Pair
 from transformer_mt.corpora.looking import HEADER
 from transformer_mt.corpora.splits import TEST, VALIDATION
-from transformer_mt.data.doctor import Outliers
 from transformer_mt.data.planning import BatchSize, by_length, cut
-from transformer_mt.data.reading import LOWER, PIECES, TOKENIZED, USUAL, unusual
+from transformer_mt.data.reading import LOWER, USUAL
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError, check_type, first_of, number_of
 from transformer_mt.files.lines import path_of, paths_of
-from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.text.batches import Batch
 from transformer_mt.text.entities import has_entities
 from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
-from transformer_mt.workflows.data_report import outlier_remarks
 from transformer_mt.workflows.proposal.config_text import config_text
 from transformer_mt.workflows.proposal.counting import Count
 from transformer_mt.workflows.proposal.discover import Found, discover
@@ -50,6 +45,7 @@ from transformer_mt.workflows.proposal.sizes import (
     warmup_for,
 )
 from transformer_mt.workflows.proposal.splits import require_name
+from transformer_mt.workflows.proposal.text_notes import note_metadata, note_tokenized
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
@@ -112,19 +108,9 @@ def propose_config(
             own = one.count.different
             part = round(held_out(count.different) * own / count.different) or int(own > 2)
             entry["split"] = {VALIDATION: part * are_divided} | ({} if TEST in entry else {TEST: part * are_tested})
-    _note_tokenized(count.some)
+    note_tokenized(count.some)
+    note_metadata(count.some)
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
-
-
-def _note_tokenized(pairs: Sequence[Pair]) -> None:
-    """Say if another program has cut the text into words or pieces of words."""
-    sides = [Batch([pair.source for pair in pairs]), Batch([pair.target for pair in pairs])]
-    kinds = {PIECES: Batch.in_pieces, TOKENIZED: Batch.tokenized}
-    rows = {kind: {row for side in sides for row in rows_of(side)} for kind, rows_of in kinds.items()}
-    told = unusual(Counter({kind: len(some) for kind, some in rows.items()}), len(pairs))
-    for kind, count in told.items():
-        for remark in outlier_remarks({kind: Outliers(count, [])}):
-            note(f"{pairs[min(rows[kind])].place}: the first of {remark.text}. {remark.remedy}")
 
 
 def _checked_code(option: str, code: str | None) -> str | None:

@@ -208,7 +208,7 @@ def _not_text(contents: Contents, name: str | int) -> str:
 def _named_language(contents: Contents, name: str | int) -> str | None:
     """The language that the file gives, or that the name of the column is."""
     known = contents.languages.get(name)
-    if known is None and isinstance(name, str):
+    if known is None and isinstance(name, str) and contents.kind != "text":
         parts = [code_of(part) for part in re.findall(r"[^\W\d_]+", name)]
         known = next(filter(None, parts), None)
     return known
@@ -224,7 +224,7 @@ def note_other_languages(contents: Contents, file: Path, sides: tuple[Side, Side
     for column, language in sides:
         found = _looks_like(contents, column)
         if found and is_known(language) and not same_language(found, language):
-            where = str(file) if str(file) in contents.columns else f"{file}: column {column}"
+            where = str(column) if str(file) in contents.columns else f"{file}: column {column}"
             note(f"{where} looks like {name_of(found)}, not {name_of(language)}; check --source and --target")
 
 

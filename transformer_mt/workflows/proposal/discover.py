@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from transformer_mt.config.languages import code_of
 from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus
 from transformer_mt.corpora.looking import Contents, common_encoding
 from transformer_mt.errors import TmtError
-from transformer_mt.files.opening import COMPRESSED
+from transformer_mt.files.opening import plain_path
 from transformer_mt.reporting.notes import note
 from transformer_mt.workflows.proposal.columns import (
     Side,
@@ -29,7 +30,7 @@ from transformer_mt.workflows.proposal.splits import (
     training_part,
     with_splits,
 )
-from transformer_mt.workflows.proposal.tables import Tables
+from transformer_mt.workflows.proposal.tables import SIDES, Tables, note_not_read
 
 _BY_HEADERS = "files of several forms; their headers name the columns"
 
@@ -65,7 +66,7 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     looked = _looked(paths)
     texts = [path for path, found in looked if found.kind == "text" and len(found.columns) == 1]
     if texts:
-        looked = [_two_texts(looked, texts)]
+        looked = _pairs_of_texts(looked, texts)
     entries: list[dict[str, Any]] = []
     reasons: list[dict[str, str]] = []
     for path, named in looked:
@@ -76,17 +77,19 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
         source, target = (side.language for side in sides)
         entry = _entry(path, found, sides)
         same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
-        if same is None or not (isinstance(entry["files"], str) and isinstance(same["files"], str | list)):
+        if same is None:
             entries.append(entry)
             reasons.append(found.reasons | not_read(found, sides))
         else:
-            same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
+            same["files"] = [*(same["files"] if isinstance(same["files"], list) else [same["files"]]), entry["files"]]
     assert source
     assert target
     readers = [_corpus_of(entry, source, target) for entry in entries]
     if lacks_training(readers) and (one := _of_ai_hub(entries, source, target)):
         why = {key: text for some in reversed(reasons) for key, text in some.items() if key == "columns"}
         entries, reasons, readers = [one], [{"forms": _BY_HEADERS, **why}], [_corpus_of(one, source, target)]
+    for path, _ in looked:
+        note_not_read(path, readers)
     splits = with_splits(entries, readers)
     corpora, seen = list[FoundCorpus](), set[int]()
     for given, why, (divided, said) in zip(entries, reasons, splits, strict=True):
@@ -134,24 +137,42 @@ def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
     return list(found.values())
 
 
-def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:
-    """Two files with a sentence in each line, as one table of two columns."""
-    if len(looked) != 2 or len(texts) != 2:
+def _pairs_of_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> list[tuple[Path, Contents]]:
+    """Two files with a sentence in each line, as one table of two columns; of more files, those with the same name."""
+    contents = dict(looked)
+    groups: dict[Path, list[Path]] = {}
+    for path in texts:
+        groups.setdefault(plain_path(path).with_suffix(""), []).append(path)
+    pairs = [texts] if len(texts) == 2 else list(groups.values())
+    if any(len(pair) != 2 for pair in pairs) or len(looked) != len(texts):
         two = "Give the two files of a corpus:  --data corpus.de --data corpus.en"
         remedy = f"{two}   Or the folder that has them, or a table with two columns."
-        raise TmtError("the lines of this file have only one column", place=texts[0], remedy=remedy)
-    (one, first), (_, second) = looked
-    columns: dict[str | int, list[str]] = {str(path): found.columns[0] for path, found in looked}
+        place = next((pair[0] for pair in pairs if len(pair) != 2), texts[0])
+        raise TmtError("the lines of this file have only one column", place=place, remedy=remedy)
+    return [_two_texts(*((path, contents[path]) for path in _ordered(pair))) for pair in pairs]
+
+
+def _ordered(pair: Sequence[Path]) -> list[Path]:
+    """The source first, if the endings tell it: `.src` and `.trg`."""
+    return sorted(pair, key=lambda path: plain_path(path).suffix.lower() in SIDES[1:])
+
+
+def _two_texts(one: tuple[Path, Contents], other: tuple[Path, Contents]) -> tuple[Path, Contents]:
+    columns: dict[str | int, list[str]] = {str(path): found.columns[0] for path, found in (one, other)}
     languages: dict[str | int, str] = {}
-    for path in texts:
-        plain = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
-        if code := code_of(plain.suffix[1:]):
+    for (path, _), (partner, _) in ((one, other), (other, one)):
+        words = [word for word in _words(path) if word not in _words(partner)]
+        if code := code_of(plain_path(path).suffix[1:]) or next(filter(None, map(code_of, words)), None):
             languages[str(path)] = code
     encoding = common_encoding(
-        {path: (found.options.get("encoding", "utf-8"), found.columns[0]) for path, found in looked}
+        {path: (found.options.get("encoding", "utf-8"), found.columns[0]) for path, found in (one, other)}
     )
     options = {"encoding": encoding} if encoding != "utf-8" else {}
-    return one, Contents("text", options, columns, languages, {**second.reasons, **first.reasons})
+    return one[0], Contents("text", options, columns, languages, {**other[1].reasons, **one[1].reasons})
+
+
+def _words(path: Path) -> list[str]:
+    return re.findall(r"[^\W\d_]+", path.name)
 
 
 def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, Any]:
@@ -164,8 +185,8 @@ def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, A
 
 def _files_of(entry: dict[str, Any]) -> list[str]:
     """The files of an entry, as a user names them."""
-    files = entry["files"]
-    return list(files.values()) if isinstance(files, dict) else [files] if isinstance(files, str) else list(files)
+    files = entry["files"] if isinstance(entry["files"], list) else [entry["files"]]
+    return [name for one in files for name in (one.values() if isinstance(one, dict) else [one])]
 
 
 def _corpus_of(entry: dict[str, Any], source: str, target: str) -> Corpus:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from transformer_mt.corpora.aihub import SUFFIXES
+from transformer_mt.corpora.base import Corpus
 from transformer_mt.corpora.looking import Contents, contents_of
 from transformer_mt.corpora.splits import role_of
 from transformer_mt.corpora.tables import is_header, listed
 from transformer_mt.errors import TmtError
 from transformer_mt.files.folder import files_below
-from transformer_mt.files.opening import read_head, with_archived
+from transformer_mt.files.opening import plain_path, read_head, with_archived
 from transformer_mt.reporting.notes import note
 from transformer_mt.workflows.proposal.columns import is_table
 
 TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
 _IN_ARCHIVES = tuple(suffix for suffix in TABLES if suffix not in (".xlsx", ".parquet", ".txt"))
+SIDES = (".src", ".trg", ".tgt", ".ref")  # endings of parallel files that do not name their languages
 _NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
 _LONGEST_NOTE = 1 << 20  # bytes
 _FEW = 20  # objects of a JSON file: so few may describe the corpus, unless their keys are those of sentences
@@ -52,7 +55,11 @@ class Tables:
             if len(inside) > 1 and place in inside:
                 note(f"{place}: only its tables of text are read; unpack it for the others")
             inside = [one for one in inside if one != place]
-            return self._chosen(place, inside, inside, ()) or [place]
+            if inside:
+                return self._chosen(place, inside, inside, ())
+            texts = [one for one in with_archived([place], (".txt",)) if one != place]
+            are_tables = any(not self._why_no_table(one, is_any=True) for one in texts)
+            return self._chosen(place, texts, texts, texts) if are_tables else [place]
         return [place]
 
     def _in_folder(self, folder: Path) -> list[Path]:
@@ -62,18 +69,22 @@ class Tables:
         as splits.
         """
         inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
-        top = [one for one in inside if one.suffix.lower() in TABLES and one.is_file()]
+        top = [one for one in inside if _suffix(one) in TABLES and one.is_file()]
         is_parallel = self._is_parallel(folder)
         below: list[Path] = []
         if not is_parallel and not any(not self._why_no_table(one) for one in top):
             inside = with_archived(files_below(folder), _IN_ARCHIVES)
-            top = [one for one in inside if one.suffix.lower() in TABLES]
+            top = [one for one in inside if _suffix(one) in TABLES]
             below = [one for one in top if not one.exists()]  # those in archives
+            if not top:
+                packed = [one for one in inside if zipfile.is_zipfile(one)]
+                tables = [table for one in packed for table in self.at(one) if table != one or self._is_parallel(one)]
+                return tables or [one for one in inside if _suffix(one) in SIDES]
         elif not is_parallel:
             splits = [one for one in inside if one.is_dir() and role_of(f"{one.name}/file")]
             below = [file for one in splits for file in with_archived(files_below(one), _IN_ARCHIVES)]
             inside = [*(one for one in inside if one not in splits), *below]
-            below = [one for one in below if one.suffix.lower() in TABLES]
+            below = [one for one in below if _suffix(one) in TABLES]
         named = [one for one in dict.fromkeys((*top, *below)) if not one.name.startswith("~$")]
         return self._chosen(folder, inside, named, below, is_parallel)
 
@@ -102,7 +113,7 @@ class Tables:
 
         is_any: whether it may be something else, whatever its suffix is
         """
-        if file.suffix.lower() not in _NOTES and not is_any:
+        if _suffix(file) not in _NOTES and not is_any:
             return ""
         try:
             found = self.contents(file)
@@ -122,6 +133,11 @@ class Tables:
             return False
 
 
+def _suffix(file: Path) -> str:
+    """The ending of its name, without that of a compression."""
+    return plain_path(file).suffix.lower()
+
+
 def _has_known_names(columns: Iterable[str | int]) -> bool:
     return sum(is_header([str(name).rpartition(".")[2]]) for name in columns) > 1
 
@@ -135,3 +151,12 @@ def _is_about_others(file: Path) -> bool:
         return len(content) <= _LONGEST_NOTE and isinstance(json.loads(content), dict)
     except (TmtError, ValueError, RecursionError):
         return False
+
+
+def note_not_read(folder: Path, readers: Sequence[Corpus]) -> None:
+    """Name the files of a folder of parallel files that no corpus reads: a test set may be among them."""
+    if folder.is_dir():
+        read = {file.resolve() for one in readers for file in one.files()}
+        others = [one for one in files_below(folder) if one.resolve() not in read and not _is_about_others(one)]
+        if others:
+            note(f"{folder}: not read: {listed([one.relative_to(folder).as_posix() for one in others])}")
