@@ -208,6 +208,8 @@ class TestFiles:
         _, out, _ = tmt("--hypothesis", bad, "--reference", references, "--baseline", good)
         rows = {line.split()[0]: line.split()[-1] for line in out.splitlines() if " ± " in line}
         assert rows == {"BLEU": "worse", "chrF2": "worse", "TER": "worse"}  # TER, where lower is better, rises
+        signed = [line.split("|")[0] for line in out.splitlines() if "|bs:1000|" in line]
+        assert signed == ["BLEU", "chrF2", "TER"]
         assert f"The 10 worst by chrF2 (line of {references}: chrF2)" in out
 
     def test_tokenised_scores_on_request(self, tmt, files):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from transformer_mt.cli import main
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, save_model_directory
+from transformer_mt.evaluation.scores import score
 from transformer_mt.exporting.agreement import Agreement
 from transformer_mt.runtime.weights import named_weights
 
@@ -79,6 +80,23 @@ def test_an_export_is_compared_and_translates(tmt: Run, model: ModelDirectory, s
         line.split("\t")[1] for line in ours[1].splitlines()
     ]
     assert converted[1] == exported[1]
+
+
+def test_references_are_compared_as_evaluate_compares_them(
+    tmt: Run, model: ModelDirectory, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without characters that nobody sees and no model writes: both commands give the same BLEU."""
+    reference, compared = tmp_path / "reference.txt", list[str]()
+    reference.write_text("".join(f"\u200b{line}\n" for line in SENTENCES))
+
+    def noted(hypotheses: Sequence[str], references: Sequence[str], *more: Any) -> dict[str, Any]:
+        compared.extend(references)
+        return score(hypotheses, references, *more)
+
+    monkeypatch.setattr("transformer_mt.workflows.export.score", noted)
+    code, _, _ = tmt("export", "--model", model.folder, "--output", "o", "--input", source, "--reference", reference)
+    assert code == 0
+    assert {*compared} == {*SENTENCES}
 
 
 def test_translating_with_an_export_imports_no_torch(tmt: Run, model: ModelDirectory, source: Path) -> None:

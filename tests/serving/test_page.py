@@ -353,6 +353,24 @@ def test_figure_1_shows_the_tensors_of_this_sentence(page: Page) -> None:
     assert str(seen["source_pieces"][0]["id"]) in page.locator("#pieces").inner_text()
 
 
+def test_figure_1_of_another_model_has_the_boxes_of_that_model(page: Page) -> None:
+    """A post-norm model without a last normalisation has fewer; what was chosen stays chosen."""
+    look(page)
+    page.get_by_role("radio", name="Decoder: Softmax").click()
+
+    def post_norm(route: Any) -> None:
+        seen = route.fetch().json()
+        shapes = [one for one in seen["shapes"] if one["name"] != "normalized"]
+        route.fulfill(json={**seen, "shapes": shapes, "final_norm": False})
+
+    page.route("**/v1/inside", post_norm)
+    with page.expect_response("**/v1/inside"):
+        page.fill("#sentence", "가나다.")
+    api.expect(page.get_by_role("radio", name="Encoder: Final norm")).to_have_count(0)
+    api.expect(page.locator(".tensors h3")).to_contain_text("Softmax")
+    api.expect(page.get_by_role("radio", name="Decoder: Add & norm")).to_have_count(3)
+
+
 def test_another_beam_and_another_sentence_are_looked_at(page: Page) -> None:
     look(page)
     with page.expect_response("**/v1/inside") as answer:

@@ -136,11 +136,15 @@ def test_how_to_train_on_depends_on_the_schedule(values: dict, stopped: str, sai
 
 
 def test_a_model_that_is_worse_than_guessing_does_not_need_more_epochs():
-    monitored, diverged = settings(max_epochs=2), TrainState(best=6.155)
+    monitored, diverged = settings(max_epochs=2, warmup_steps=1000), TrainState(best=6.155, step=1001)
     said = worse_than_guessing(diverged, monitored, 400)
     assert said.startswith("worse than guessing, whose loss is ln 400 = 5.991: ")
-    assert worse_than_guessing(TrainState(best=5.9), monitored, 400) == ""
-    assert worse_than_guessing(TrainState(), monitored, 400) == "", "without a validation"
+    assert worse_than_guessing(TrainState(best=5.9, step=1001), monitored, 400) == ""
+    assert worse_than_guessing(TrainState(best=6.155, step=1000), monitored, 400) == "", "it still warms up"
+    assert worse_than_guessing(TrainState(best=6.155, step=20), settings(warmup_steps=9), 400) == "", (
+        "it has just begun"
+    )
+    assert worse_than_guessing(TrainState(step=1001), monitored, 400) == "", "without a validation"
     assert worse_than_guessing(diverged, settings(max_epochs=2, monitor="bleu"), 400) == ""
 
 

@@ -422,9 +422,9 @@ def test_the_scores_to_show_are_chosen(make, tmt):
     for name in ("dev.en", "news/dev.en"):
         _, out, _ = tmt("--test-set", name)
         assert out.splitlines()[-1] == "dev.en BLEU: 13a, beam 4, 1,000 sentences"
-    assert tmt("--test-set", "test", "--metric", "ter")[1].splitlines()[0].endswith("greedy BLEU")
     for arguments, message in (
         (("--test-set", "tset"), "--test-set: no run has scores of tset\n  There are: test, dev.en."),
+        (("--test-set", "test", "--metric", "ter"), "--metric: no run has TER here\n  Score them:  tmt evaluate --ter"),
         (("--metric", "comet"), "--metric: no metric 'comet'\n  There are: bleu, chrf, ter."),
         (("--json", "--metric", "ter"), "--json has all scores"),
     ):
@@ -461,7 +461,7 @@ def test_a_run_that_went_on_with_another_end_of_its_schedule_is_in_no_mean(make,
     found = compare_runs()
     assert [group.names for group in found.groups] == [["b", "c"]]
     error = capsys.readouterr().err
-    assert "its schedule ended with training.max_epochs 2, and then with training.max_epochs 6, so it is in no" in error
+    assert "a: begun for training.max_epochs 2, it went on for training.max_epochs 6, so it is in no mean" in error
 
 
 def test_a_run_that_went_on_without_an_end_of_its_schedule_is_in_the_mean(make, capsys):
@@ -490,6 +490,44 @@ def test_which_checkpoints_are_kept_counts_only_if_they_are_averaged(make, avera
     found = compare_runs()
     assert bool(found.groups) == together
     assert ("training.keep_last" in found.keys) != together
+
+
+def test_a_run_that_keeps_no_best_checkpoint_is_another_setting(make):
+    """Its model can only be the last one."""
+    make("a", seed=1)
+    make("b", seed=2, training__keep_best=0)
+    assert not compare_runs().groups
+
+
+def test_runs_with_and_without_a_mean_of_checkpoints_differ_in_nothing_else(make):
+    make("a")
+    make("b", training__average="last")
+    assert compare_runs().keys == ["training.average"]
+
+
+def test_starts_that_trained_nothing_do_not_count(make):
+    """It was killed before its first checkpoint, and started again with another number of epochs."""
+    cosine = {"training__schedule": "cosine", "training__max_epochs": 6}
+    folder = make("a", seed=1, **{**cosine, "training__max_epochs": 40})
+    _started_again(folder, max_epochs=6)
+    starts = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps([{**one, "from_step": 0} for one in starts]))
+    make("b", seed=2, **cosine)
+    assert [group.names for group in compare_runs().groups] == [["a", "b"]]
+
+
+def test_names_do_not_break_tables_of_markdown(make, tmp_path, tmt):
+    make("x").rename(tmp_path / "runs" / "-1 *bold* | `code` <b>")
+    row = tmt("--format", "markdown")[1].splitlines()[2]
+    assert row.startswith(r"| -1 \*bold\* \| \`code\` \<b> ")
+
+
+def test_a_form_that_does_not_exist(make):
+    make("a", scores=_scores(40.0))
+    report = compare_runs()
+    with pytest.raises(TmtError, match="no form 'html' of tables"):
+        report.written("html")
+    assert report.written("text", "test", "chrf")[0].endswith("test chrF2")
 
 
 def test_the_parameters_of_models(make, capsys):

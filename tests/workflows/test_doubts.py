@@ -41,7 +41,7 @@ def test_pairs_of_the_training_are_counted_without_case_and_punctuation(model: P
     files = _files(tmp_path, [("a CAB", "Ein Taxi."), ("the bed", "das Beet"), ("a face", "ein Café"), ("fad", "neu")])
     tmt.evaluate(model, files=files, metrics="bleu")
     error = capsys.readouterr().err
-    assert f"{model}: trained on 1 of the 4 pairs of {files.reference}, or on both their sentences apart" in error
+    assert f"{model}: trained on both sentences of 1 of the 4 pairs of {files.reference}, perhaps apart" in error
 
 
 def test_new_pairs_and_translations_of_others_are_not_doubted(model: Path, tmp_path: Path, capsys: Any):
@@ -62,22 +62,35 @@ def test_a_baseline_and_each_model_of_an_ensemble_may_have_seen_the_test(
 ):
     files = _files(tmp_path, PAIRS)
     tmt.evaluate(tiny_model, files=files, metrics="bleu", baseline=model)
-    assert capsys.readouterr().err.count("trained on 4 of the 4 pairs") == 1
+    assert capsys.readouterr().err.count("trained on both sentences of 4 of the 4 pairs") == 1
     tmt.evaluate([tiny_model, model], files=files, metrics="bleu")
-    assert capsys.readouterr().err.count(f"{model}: trained on 4 of the 4 pairs") == 1
+    assert capsys.readouterr().err.count(f"{model}: trained on both sentences of 4 of the 4 pairs") == 1
 
 
-def test_of_a_large_corpus_the_part_that_is_known_is_named(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-):
-    keys = keys_of_pairs(*map(list, zip(*PAIRS, strict=True)))
-    monkeypatch.setattr(trained_on, "MOST", 2)
+def test_of_a_large_corpus_the_part_that_is_known_is_named(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):
+    pairs = [(f"sentence {number}", f"Satz {number}") for number in range(400)]
+    sides = [list(side) for side in zip(*pairs, strict=True)]
+    keys = keys_of_pairs(*sides)
+    monkeypatch.setattr(trained_on, "MOST", 200)  # half of the hashes
     (model / TRAINED_ON).write_bytes(TrainedOn.of_blocks([keys]).to_bytes())
-    limit = min(np.sort(keys[side])[1] for side in ("source", "target"))
-    known = sum(max(one, other) <= limit for one, other in zip(keys["source"], keys["target"], strict=True))
-    note_seen(model, test_sets.TestSet("test", "test", *map(list, zip(*PAIRS, strict=True))))
-    error = capsys.readouterr().err
-    assert (f"trained on {known} of the {known} pairs of test that can be checked" in error) == bool(known)
+    limit = min(np.sort(keys[side])[199] for side in ("source", "target"))
+    checked = int(((keys["source"] <= limit) & (keys["target"] <= limit)).sum())
+    assert 50 < checked < 150
+    note_seen(model, test_sets.TestSet("test", "test", *sides))
+    assert f"both sentences of {checked} of the {checked} pairs of test that can be checked" in capsys.readouterr().err
+    note_seen(model, test_sets.TestSet("test", "test", [f"new {one}" for one in sides[0]], sides[1]))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_damaged_record_of_the_training_is_told_and_the_model_scored(model: Path, tmp_path: Path, capsys: Any):
+    (model / TRAINED_ON).write_bytes(b"damaged")
+    assert tmt.evaluate(model, files=_files(tmp_path, PAIRS), metrics="bleu").scores
+    assert "whether this model was trained on the test set is not known" in capsys.readouterr().err
+
+
+def test_a_model_beside_itself_is_doubted_once(model: Path, tmp_path: Path, capsys: Any):
+    tmt.evaluate(model, files=_files(tmp_path, PAIRS), metrics="bleu", baseline=model)
+    assert capsys.readouterr().err.count("trained on both sentences") == 1
 
 
 def test_exchanged_files_are_named(capsys: Any):
@@ -88,11 +101,24 @@ def test_exchanged_files_are_named(capsys: Any):
     note_other_language("file", [*ko, *en[:20]], "ko")  # fewer than half of them
     assert capsys.readouterr().err == ""
     note_other_language("file", en, "ko")
-    assert "file: 40 sentences of 40 seem to be en, not ko: are the files exchanged?" in capsys.readouterr().err
+    assert "file: 40 sentences of 40 seem to be en, not ko: is this the right file?" in capsys.readouterr().err
+    note_other_language("file", [*en * 13, *ko * 30], "ko")  # the first 500 lines, and later one in 47
+    assert "file: 501 sentences of 523 seem to be en" in capsys.readouterr().err
     note_other_language("file", de, "en")
     assert "seem to be de, not en" in capsys.readouterr().err
     note_other_language("file", ["예", "네", "아니요"], "en")
     assert "3 sentences of 3 seem to be in another script than en has" in capsys.readouterr().err
+
+
+def test_evaluate_looks_at_the_languages_of_both_files(tiny_model: Path, tmp_path: Path, capsys: Any):
+    pairs = list(generate("en", "de", "test", 20, 1))
+    files = _files(tmp_path, [(german, english) for english, german in pairs])
+    tmt.evaluate(tiny_model, files=files, metrics="bleu")
+    error = capsys.readouterr().err
+    assert f"{files.source}: " in error
+    assert "seem to be de, not en" in error
+    assert f"{files.reference}: " in error
+    assert "seem to be en, not de" in error
 
 
 def test_empty_lines_are_counted(tiny_model: Path, tmp_path: Path, capsys: Any):

@@ -70,7 +70,7 @@ class TrainedOn:
         """
         limit = self._complete_to
         checked = hashes[hashes <= limit]
-        found = np.logical_or.reduce([np.isin(checked, known) for known in self.hashes.values()])
+        found = self._has(checked)
         whole = all(len(known) < MOST for known in self.hashes.values())
         share = float(limit) / 2.0**64  # may round to 1, which only a whole may be
         return int(found.sum()), 1.0 if whole else min(share, math.nextafter(1.0, 0.0))
@@ -80,10 +80,17 @@ class TrainedOn:
 
         keys: the hashes of the two sides
         """
-        known = np.union1d(*(self.hashes[side] for side in SIDES))
         checked = np.logical_and(*(keys[side] <= self._complete_to for side in SIDES))
-        seen = np.logical_and(*(np.isin(keys[side][checked], known) for side in SIDES))
+        seen = np.logical_and(*(self._has(keys[side][checked]) for side in SIDES))
         return int(seen.sum()), int(checked.sum())
+
+    def _has(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which of the hashes are those of training sentences, of either side."""
+        found = np.zeros(len(hashes), bool)
+        for known in filter(len, self.hashes.values()):
+            places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            found |= known[places] == hashes
+        return found
 
     @property
     def _complete_to(self) -> np.uint64:
@@ -107,7 +114,7 @@ class TrainedOn:
                 for side, part in parts.items():  # a stranger's file may claim any type and shape
                     if part.get_dtype() != "U64" or len(part.get_shape()) != 1 or part.get_shape()[0] > MOST:
                         raise SafetensorError(f"{side} is not a list of at most {MOST:,} hashes")
-                hashes = {side: np.unique(part[:]) for side, part in parts.items()}
+                hashes = {side: _sorted(part[:]) for side, part in parts.items()}
                 complete = (opened.metadata() or {}).get("complete") == "true"
         except FileNotFoundError:
             return None
@@ -115,6 +122,11 @@ class TrainedOn:
             remedy = "Copy it again from its original, or delete it; what this model was trained on is then unknown."
             raise TmtError(f"not a readable safetensors file ({reason(error)})", place=file, remedy=remedy) from None
         return cls(hashes, complete)
+
+
+def _sorted(hashes: Hashes) -> Hashes:
+    """Sorted, each once, as they should be in the file."""
+    return hashes if np.all(hashes[1:] > hashes[:-1]) else np.unique(hashes)
 
 
 def _limit(hashes: Hashes) -> np.uint64:

@@ -15,7 +15,7 @@ from transformer_mt.reporting.terminal import columns_of_text
 Line = Sequence[str] | str  # cells, or a line without columns
 TableForm = Literal["text", "markdown", "latex"]
 _FORMS = {"text": "plain", "markdown": "pipe", "latex": "latex_booktabs"}  # of tabulate
-_MINUS = re.compile(r"^-(?=\d)")
+_MARKUP = re.compile(r"[|*`<\[]")  # in Markdown; _ only at the ends of words
 ONE_LINE = 100  # columns that a sample needs to be readable in one line
 
 
@@ -26,10 +26,8 @@ def aligned(table: Sequence[Line], sides: str, form: TableForm = "text") -> list
     form:  the first row of the others is a head
     """
     rows = [row for row in table if not isinstance(row, str)]
-    if form != "text":
-        rows = [[_MINUS.sub("\N{MINUS SIGN}", cell) for cell in row] for row in rows]
     if form == "markdown":
-        rows = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+        rows = [[_MARKUP.sub(r"\\\g<0>", cell) for cell in row] for row in rows]
     places = [{"<": "left", ">": "right"}[side] for side in sides]
     headers = () if form == "text" else "firstrow"
     text = tabulate(

@@ -118,7 +118,11 @@ class ShapeAnswer(TypedDict):
 
 
 class SeenAnswer(TypedDict):
-    """Everything about the translation of a sentence. sentences: all of the text."""
+    """Everything about the translation of a sentence.
+
+    sentences:  all of the text
+    final_norm: whether each stack ends with a normalisation
+    """
 
     sentence: str
     sentences: list[str]
@@ -131,6 +135,7 @@ class SeenAnswer(TypedDict):
     tree: TreeAnswer
     greedy: FoundAnswer
     shapes: list[ShapeAnswer]
+    final_norm: bool
 
 
 class InsideAnswer(SeenAnswer):
@@ -214,6 +219,7 @@ def look_inside(translator: Translator, text: str, beam: int) -> SeenAnswer:
         "tree": _tree(tree, translator.target),
         "greedy": _found(greedy, greedy.done[0], translator.target),
         "shapes": _shapes(translator, source.ids, ids),
+        "final_norm": translator.models[0].config.has_final_norm,
     }
 
 

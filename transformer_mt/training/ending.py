@@ -11,7 +11,7 @@ from transformer_mt.config.training import TrainingConfig
 from transformer_mt.errors import number_of
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.running_loss import Totals
-from transformer_mt.training.schedules.base import ends_with
+from transformer_mt.training.schedules.base import FEW_UPDATES, ends_with
 from transformer_mt.training.state import TrainState
 
 PARENT = "parent"  # a candidate: the model that training started from
@@ -146,9 +146,12 @@ def how_to_train_on(state: TrainState, settings: TrainingConfig, steps: Sequence
 
 
 def worse_than_guessing(state: TrainState, settings: TrainingConfig, tokens: int) -> str:
-    """What to do if no validation was better than giving each of the target's tokens the same probability."""
-    guessing = math.log(tokens)
-    if settings.monitor != "loss" or not guessing < state.best < math.inf:
+    """What to do if no validation was better than giving each of the target's tokens the same probability.
+
+    Empty for a training that has just begun: random weights are worse than that, too.
+    """
+    guessing, is_young = math.log(tokens), state.step <= max(settings.warmup_steps, FEW_UPDATES)
+    if settings.monitor != "loss" or is_young or not guessing < state.best < math.inf:
         return ""
     guess = f"ln {tokens:,} = {guessing:.3f}"
     return f"worse than guessing, whose loss is {guess}: lower training.learning_rate, or warm up longer"

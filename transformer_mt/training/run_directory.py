@@ -23,7 +23,7 @@ from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
-from transformer_mt.training.run_facts import SETTINGS, changed_files, config_of_run, starts_of
+from transformer_mt.training.run_facts import FROM_STEP, SETTINGS, changed_files, config_of_run, starts_of
 
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
@@ -208,7 +208,8 @@ class RunDirectory:
             changed = self.require_same(config)
             if history:
                 self.require_same_corpus(facts)
-            facts = {**facts, SETTINGS: without_credentials_in(config.model_dump(mode="json"))}
+            settings = without_credentials_in(config.model_dump(mode="json"))
+            facts = {**facts, FROM_STEP: max(self.checkpoints.steps(), default=0), SETTINGS: settings}
             # run.json first: it marks the folder as a run directory
             replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))

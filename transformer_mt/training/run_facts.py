@@ -22,6 +22,7 @@ from transformer_mt.errors import without_credentials
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
 SETTINGS, PARENT = "config", "parent"  # in run.json: all keys, and a checksum of the weights to start from
+FROM_STEP = "from_step"  # in run.json: of the checkpoint with which a start went on; 0 if it began anew
 
 
 def starts_of(run: Path) -> list[dict[str, Any]]:

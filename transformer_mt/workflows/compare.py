@@ -17,10 +17,11 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import TableForm, aligned
 from transformer_mt.workflows.comparing.differences import GroupDifference, differences_of
 from transformer_mt.workflows.comparing.groups import SeedGroup, groups_of, made_in
-from transformer_mt.workflows.comparing.summary import Origin, RunSummary, folder_of, summary_of, vocabularies_of
+from transformer_mt.workflows.comparing.summary import KEPT, Origin, RunSummary, folder_of, summary_of, vocabularies_of
 from transformer_mt.workflows.comparing.tables import NAMES, ScoreColumn, how_made, score_columns, titled_tables
 
 _UNKNOWN = "-"
+_MINUS = re.compile(r"^-(?=\d)")
 _TITLES = {"text": "{}", "markdown": "{}\n", "latex": "% {}"}  # of a table
 _WAYS = {  # keys of `made_in`
     "text": "{others} translated other sentences than {first}",
@@ -57,8 +58,11 @@ class RunComparison:
         form:      text (aligned for a terminal), markdown, or latex (with its package booktabs)
         test_sets: whose scores to show; none: all
         metrics:   bleu, chrf, ter; none: of each test set the first one that a run has
-        Raises TmtError if no run has such scores.
+        Raises TmtError if no run has such scores, or if there is no such form.
         """
+        if form not in _TITLES:
+            raise TmtError(f"no form {form!r} of tables", remedy=f"There are: {', '.join(_TITLES)}.")
+        test_sets, metrics = ([one] if isinstance(one, str) else one for one in (test_sets, metrics))
         scores = score_columns(self.runs, test_sets, metrics)
         made = [part for line in how_made(self.runs, scores) for part in _TITLES[form].format(line).split("\n")]
         return [*self._tables(form, scores), *(["", *made] if made else [])]
@@ -67,6 +71,8 @@ class RunComparison:
         lines = list[str]()
         for title, rows in titled_tables(self.runs, self.keys, self.groups, self.differences, scores):
             lines += ["", *_TITLES[form].format(title).split("\n")] if title else []
+            if form != "text":
+                rows = [[name, *(_MINUS.sub("\N{MINUS SIGN}", cell) for cell in cells)] for name, *cells in rows]
             lines += aligned(rows, "<" + ">" * (len(rows[0]) - 1), form)
         return lines
 
@@ -131,7 +137,8 @@ def _runs_among(given: Sequence[Path]) -> list[Path]:
 
 
 def _differs(configs: Sequence[Mapping[str, Any]], key: str) -> bool:
-    return any(one.get(key, _UNKNOWN) != configs[0].get(key, _UNKNOWN) for one in configs)
+    values = [one.get(key, _UNKNOWN) for one in configs if key in one or key not in KEPT]
+    return any(one != values[0] for one in values)
 
 
 def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iterator[str]:

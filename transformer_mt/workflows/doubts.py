@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, MOST
 from transformer_mt.data.trained_on import TrainedOn
-from transformer_mt.errors import number_of
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.files.lines import printable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import as_lines, keys_of_pairs
@@ -17,18 +18,36 @@ from transformer_mt.text.script import foreign_script
 from transformer_mt.workflows.test_sets import TestSet
 
 _FEWEST = 3  # sentences in another language
+_BLOCK = 50_000  # pairs that are hashed together
 
 
 def note_seen(folder: Path, test_set: TestSet) -> None:
     """How many pairs of a test set are probably among the training pairs of a model, which knows only their sides."""
-    known = TrainedOn.read(folder) if test_set.sources else None
-    if known is None:
+    if not test_set.sources:
         return
-    found, checked = known.seen_pairs(keys_of_pairs(as_lines(test_set.sources), as_lines(test_set.references)))
+    try:
+        known = TrainedOn.read(folder)
+    except TmtError as error:
+        note(f"{error.place}: {error.message}: whether this model was trained on the test set is not known")
+        return
+    found = checked = 0
+    for start in range(0, len(test_set.sources) if known else 0, _BLOCK):
+        assert known is not None
+        sides = (side[start : start + _BLOCK] for side in (test_set.sources, test_set.references))
+        seen = known.seen_pairs(keys_of_pairs(*map(as_lines, sides)))
+        found, checked = found + seen[0], checked + seen[1]
     if found:
         among = f"{found:,} of the {checked:,} pairs of {test_set.name}"
         among += " that can be checked" if checked < len(test_set.sources) else ""
-        note(f"{folder}: trained on {among}, or on both their sentences apart: it would score lower on new ones")
+        note(f"{folder}: trained on both sentences of {among}, perhaps apart: it may score lower on new ones")
+
+
+def have_equal_training(one: Path, other: Path) -> bool:
+    """Whether two models were trained on the same sentences."""
+    try:
+        return one == other or (one / TRAINED_ON).read_bytes() == (other / TRAINED_ON).read_bytes()
+    except OSError:
+        return False
 
 
 def note_other_language(name: str, lines: Sequence[str], language: str) -> None:
@@ -41,7 +60,7 @@ def note_other_language(name: str, lines: Sequence[str], language: str) -> None:
         return
     likely = next((code for code, _ in wrong.most_common() if code), "")
     seems = f"{likely}, not {language}" if likely else f"in another script than {language} has"
-    note(f"{name}: {number_of(wrong.total(), 'sentence')} of {judged:,} seem to be {seems}: are the files exchanged?")
+    note(f"{name}: {number_of(wrong.total(), 'sentence')} of {judged:,} seem to be {seems}: is this the right file?")
 
 
 def note_empty(file: Path, lines: Sequence[str], what: str = "translation") -> None:

@@ -31,7 +31,7 @@ from transformer_mt.evaluation.scores import moses_tokenized
 from transformer_mt.files.lines import path_of, printable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
-from transformer_mt.workflows.doubts import note_empty, note_other_language, note_seen
+from transformer_mt.workflows.doubts import have_equal_training, note_empty, note_other_language, note_seen
 from transformer_mt.workflows.engines import note_searches, note_sources
 from transformer_mt.workflows.models import (
     config_of_model,
@@ -272,9 +272,14 @@ class Evaluation:
         return report
 
     def _note_doubts(self, test_set: TestSet, direction: Direction | None, target: str) -> None:
+        """Notes on what makes the scores doubtful. Of its own split, `prepare` has told what the model has seen."""
         files = self.files
-        for folder in dict.fromkeys(self.folders if files.hypothesis is None else ()):
-            note_seen(folder, test_set)
+        folders = [*(self.folders if files.hypothesis is None else ())]
+        folders += self._other.folders if self.baseline is not None and self.baseline.is_dir() else []
+        own = self.folders[0] if files.reference is None and self.folders else None
+        for folder in dict.fromkeys(folders):
+            if own is None or not have_equal_training(folder, own):
+                note_seen(folder, test_set)
         languages = {"reference": target, "source": direction.source if direction else ""}
         for name, lines in (("source", test_set.sources), ("reference", test_set.references)):
             file: File = getattr(files, name)
@@ -312,7 +317,6 @@ class Evaluation:
             return beside(test_set, file)
         if not test_set.sources:
             raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
-        note_seen(self._other.folders[0], test_set)
         translator = self._other.translator
         if direction is not None and translator.config.data.directions is not None:
             translator = translator.turned(direction)

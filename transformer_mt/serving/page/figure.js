@@ -32,19 +32,20 @@ const LETTERS = { B: "sentences", S: "source positions", T: "target positions", 
 const LIFT = 46; // what stands above a stack makes room for its last normalisation
 const OUTPUTS = { encoder: "memory", decoder: "hidden" };
 
-/** With pre-norm, the normalisation stands below its sub-layer, the sum above both, and another normalisation above all. */
-function boxesOf(isPre) {
-  if (!isPre) return BOXES;
+/** With pre-norm, the normalisation stands below its sub-layer, and the sum above both. A last one may end each stack. */
+function boxesOf(isPre, hasFinal) {
   return BOXES.flatMap((box, index) => {
     const [below, above] = [BOXES[index - 1], BOXES[index + 1]];
-    if (box.kind === "norm" && box.path) return { ...box, name: "Norm", y: below.y };
-    if (box.path?.includes("#")) return { ...box, y: above.y };
-    if (box.y > 300) return box;
+    if (isPre && box.kind === "norm" && box.path) return { ...box, name: "Norm", y: below.y };
+    if (isPre && box.path?.includes("#")) return { ...box, y: above.y };
+    if (!hasFinal || box.y > 300 || box.path?.includes("#")) return box;
     const lifted = { ...box, y: box.y - LIFT };
     return box.path in OUTPUTS ? [{ ...box, name: "Final norm", kind: "norm", tensors: [OUTPUTS[box.path]], last: true }, lifted] : lifted;
   });
 }
 
+const keyOf = (box) => `${box.x} ${box.path} ${box.tensors} ${box.last}`;
+let chosenKey = keyOf(BOXES[3]);
 let chosen = 3;
 let layer = 0;
 
@@ -54,9 +55,10 @@ export function draw(place, seen) {
   const most = Math.max(depth.encoder, depth.decoder);
   layer = Math.min(layer, most - 1);
   const isPre = shapes.some((one) => one.name === "normalized");
-  const boxes = boxesOf(isPre);
+  const boxes = boxesOf(isPre, seen.final_norm);
+  chosen = Math.max(0, boxes.findIndex((box) => keyOf(box) === chosenKey)); // of another model, too
   const panel = h("div", { class: "tensors", tabindex: 0, role: "group", "aria-label": "Tensors of the chosen part" });
-  const svg = s("svg", { class: "figure", viewBox: isPre ? `2 ${24 - LIFT} 536 ${620 + LIFT}` : "2 24 536 620", role: "radiogroup", "aria-label": "Parts of the Transformer" });
+  const svg = s("svg", { class: "figure", viewBox: seen.final_norm ? `2 ${24 - LIFT} 536 ${620 + LIFT}` : "2 24 536 620", role: "radiogroup", "aria-label": "Parts of the Transformer" });
   const show = () => {
     svg.querySelectorAll(".box").forEach((box, index) => {
       box.setAttribute("aria-checked", String(index === chosen));
@@ -65,7 +67,7 @@ export function draw(place, seen) {
     panel.replaceChildren(...tensors(boxes[chosen], shapes, depth, isPre));
   };
   frame(svg, boxes, depth, shapes, isPre);
-  boxes.forEach((box, index) => svg.append(boxOf(box, () => { chosen = index; show(); })));
+  boxes.forEach((box, index) => svg.append(boxOf(box, () => { [chosen, chosenKey] = [index, keyOf(box)]; show(); })));
   rove(svg, ".box", { choose: (box) => box.dispatchEvent(new Event("click")) });
   const select = h("select", { on: { change: () => { layer = Number(select.value); show(); } } }, Array.from({ length: most }, (_, index) => h("option", { value: index, selected: index === layer }, String(index + 1))));
   place.replaceChildren(
@@ -85,7 +87,7 @@ function tensors(box, shapes, depth, isPre) {
   const rows = rowsOf(box, shapes, number);
   const where = box.path?.includes("#") ? `${stack}, layer ${number + 1}` : box.x === LEFT ? "encoder side" : "decoder side";
   const notes = [];
-  if (box.last) notes.push("With pre-norm, the last sum of a stack is not normalised. So each stack ends with a normalisation of its own, which the paper's figure does not have.");
+  if (box.last) notes.push(isPre ? "With pre-norm, the last sum of a stack is not normalised. So each stack ends with a normalisation of its own, which the paper's figure does not have." : "Each stack of this model ends with a normalisation of its own, which the paper's figure does not have.");
   else if (box.kind === "norm" && box.path) notes.push(isPre ? "This model normalises what a sub-layer reads (pre-norm). In the paper's figure, the sum above the sub-layer is normalised." : "The sum is normalised, as in the paper.");
   if (box.name === "+ positions" && !rows.some((one) => one.name === "positions")) notes.push("This model adds no positions here: it rotates queries and keys instead (rotary positions).");
   if (box.path === null) notes.push("The logits become probabilities. The search does this, not the model.");

@@ -43,7 +43,7 @@ def groups_of(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> tuple[li
     alike: dict[Hashable, list[tuple[int, RunSummary]]] = {}
     for run, origin in zip(runs, origins, strict=True):
         config, made_of = origin.config, (origin.corpus, origin.parent)
-        if run.state == "finished" and config is not None and not origin.apart and None not in made_of:
+        if run.state == "finished" and config is not None and not origin.has_other_history and None not in made_of:
             settings = {key: value for key, value in (origin.settings or {}).items() if key != SEED}
             key = (*made_of, origin.tokenizers, json.dumps(settings, sort_keys=True))
             alike.setdefault(key, []).append((config.seed, run))

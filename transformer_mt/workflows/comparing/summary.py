@@ -22,7 +22,7 @@ from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
-from transformer_mt.training.run_facts import PARENT, SETTINGS, config_of_run, contents_of, starts_of
+from transformer_mt.training.run_facts import FROM_STEP, PARENT, SETTINGS, config_of_run, contents_of, starts_of
 from transformer_mt.training.schedules.base import ends_with
 from transformer_mt.workflows.tuning.halving import STOPPED
 
@@ -31,7 +31,8 @@ State = Literal["finished", "stopped", "unfinished"]
 _LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
     f"runtime.{key}" for key in ("threads", "prefetch", "tensorboard")
 }
-_WITH_MEANS = {f"training.{key}" for key in ("checkpoint_every", "keep_last", "keep_best")}  # else they change nothing
+# Without a mean of checkpoints, these change nothing, if the best one is kept.
+KEPT = {f"training.{key}" for key in ("checkpoint_every", "keep_last", "keep_best", "average_checkpoints")}
 _LARGEST = 1e100  # not a score, and its square is a number
 
 
@@ -75,7 +76,7 @@ class Origin:
     parent:     checksum of the weights that it started from; empty without such
     has_ended:  whether its training has ended before, and made a model
     goes_on:    whether it was started again after that, with other settings, and has not ended
-    apart:      whether its config does not say what made its model, which compares with no other seed
+    has_other_history: whether its config does not say what made its model, which compares with no other seed
     """
 
     config: Config | None
@@ -85,7 +86,7 @@ class Origin:
     parent: str | None
     has_ended: bool = False
     goes_on: bool = False
-    apart: bool = False
+    has_other_history: bool = False
 
     @classmethod
     def of(cls, folder: Path) -> Origin:
@@ -93,7 +94,8 @@ class Origin:
         config, starts = _config_of(folder), starts_of(folder)
         settings = None if config is None else flat_values(config)
         if settings is not None:
-            left_out = _LEFT_OUT | (_WITH_MEANS if settings["training.average"] == "none" else set())
+            only_kept = settings["training.average"] == "none" and settings["training.keep_best"] > 0
+            left_out = _LEFT_OUT | (KEPT if only_kept else set())
             settings = {key: value for key, value in settings.items() if key not in left_out}
         if not starts:
             note(f"{folder}: no run.json that can be read: its corpus is unknown, so it is in no mean over seeds")
@@ -108,22 +110,21 @@ class Origin:
                 note(f"{folder}: run.json does not say {what}, so it is in no mean over seeds")
         ends, steps = _ends_of_schedule(starts), _averaged_later(folder / MODEL)
         if len(ends) > 1:
-            note(
-                f"{folder}: its schedule ended with {ends[0]}, and then with {ends[-1]}, so it is in no mean over seeds"
-            )
+            note(f"{folder}: begun for {ends[0]}, it went on for {ends[-1]}, so it is in no mean over seeds")
         if steps:
             note(f"{folder}: tmt average made its model later, of steps {steps}, so it is in no mean over seeds")
-        apart = len(ends) > 1 or bool(steps)
+        has_other_history = len(ends) > 1 or bool(steps)
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
         tokenizers = str(starts[-1].get("tokenizers", ""))
-        return cls(config, settings, corpus, tokenizers, parent, bool(ended), goes_on, apart)
+        return cls(config, settings, corpus, tokenizers, parent, bool(ended), goes_on, has_other_history)
 
 
 def _ends_of_schedule(starts: Sequence[Mapping[str, Any]]) -> list[str]:
     """The limits with which the schedule of a run ended: if they differ, its learning rate jumped when it went on."""
     ends = dict[str, None]()
-    for start in starts:
+    begun = max((number for number, start in enumerate(starts) if start.get(FROM_STEP) == 0), default=0)
+    for start in starts[begun:]:  # those before have trained nothing that is left
         with suppress(KeyError, ValueError):
             training = Config.model_validate(start[SETTINGS]).training
             if key := ends_with(training):
@@ -133,7 +134,7 @@ def _ends_of_schedule(starts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _averaged_later(model: Path) -> str:
     """The steps of which `tmt average` has made a model, whose scores then do not belong to the validation."""
-    with suppress(OSError, ValueError, TypeError, LookupError):
+    with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
         made = json.loads((model / STEPS).read_text(encoding="utf-8"))
         return ", ".join(f"{step:,}" for step in made["steps"]) if made["by"] == "average" else ""
     return ""

@@ -87,8 +87,11 @@ def score_columns(runs: Sequence[RunSummary], wanted: Sequence[str], metrics: Se
     for test_set, name in known.items():
         having = [measure for measure in MEASURES if any(measure in run.scores.get(test_set, {}) for run in runs)]
         if not wanted or test_set in wanted or name in wanted:
-            measures = [one for one in metrics if one in having] if metrics else having[:1]
+            measures = [one for one in dict.fromkeys(metrics) if one in having] if metrics else having[:1]
             found += [ScoreColumn(f"{visible(name)} {NAMES[one]}", test_set, one) for one in measures]
+    if missing := [one for one in metrics if one not in {column.measure for column in found}]:
+        remedy = f"Score them:  tmt evaluate --{missing[0]}"
+        raise TmtError(f"no run has {NAMES[missing[0]]} here", place="--metric", remedy=remedy)
     return found
 
 
