@@ -108,6 +108,7 @@ def test_sides_without_a_language_in_their_names_as_in_the_tatoeba_challenge() -
         _write(f"{folder}/{split}.src{ending}", DE[rows])
         _write(f"{folder}/{split}.trg{ending}", EN[rows])
         _write(f"{folder}/{split}.id{ending}", ["deu\teng"] * len(DE[rows]))
+    _write(f"{folder}/README.txt", ["About this corpus"])
     proposal = propose_config("data")
     assert _languages(proposal) == "de-en"
     Path("my.yaml").write_text(proposal.text, encoding="utf-8")

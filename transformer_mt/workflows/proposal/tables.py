@@ -76,10 +76,8 @@ class Tables:
             inside = with_archived(files_below(folder), _IN_ARCHIVES)
             top = [one for one in inside if _suffix(one) in TABLES]
             below = [one for one in top if not one.exists()]  # those in archives
-            if not top:
-                packed = [one for one in inside if zipfile.is_zipfile(one)]
-                tables = [table for one in packed for table in self.at(one) if table != one or self._is_parallel(one)]
-                return tables or [one for one in inside if _suffix(one) in SIDES]
+            if all(self._why_no_table(one, is_any=True) for one in top) and (others := self._without_tables(inside)):
+                return others
         elif not is_parallel:
             splits = [one for one in inside if one.is_dir() and role_of(f"{one.name}/file")]
             below = [file for one in splits for file in with_archived(files_below(one), _IN_ARCHIVES)]
@@ -87,6 +85,12 @@ class Tables:
             below = [one for one in below if _suffix(one) in TABLES]
         named = [one for one in dict.fromkeys((*top, *below)) if not one.name.startswith("~$")]
         return self._chosen(folder, inside, named, below, is_parallel)
+
+    def _without_tables(self, inside: Sequence[Path]) -> list[Path]:
+        """Of files without tables, the archives with parallel files or tables of text, or else the sides of pairs."""
+        packed = [one for one in inside if zipfile.is_zipfile(one)]
+        found = [table for one in packed for table in self.at(one) if table != one or self._is_parallel(one)]
+        return found or [one for one in inside if _suffix(one) in SIDES]
 
     def _chosen(
         self, place: Path, inside: Sequence[Path], named: Sequence[Path], below: Sequence[Path], parallel: bool = False
