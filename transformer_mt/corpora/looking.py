@@ -344,10 +344,10 @@ def _parallel(place: Path) -> Contents:
         names = [file.relative_to(place).as_posix() for file in files_below(place)] if place.is_dir() else []
         remedy = "Name the files NAME.de and NAME.en (with the codes of your languages), or give tables."
         remedy += f"\nFiles here: {listed(names)}" if names else ""
-        if packed := [name for name in names if name.lower().endswith(_PACKED)]:
-            remedy += f"\nUnpack archives first:  tar -xf {packed[0]}"
-        if packed := [name for name in names if name.lower().endswith(".bz2") and name not in packed]:
-            remedy += f"\nUnpack what is packed with bzip2:  bunzip2 {packed[0]}"
+        archives = [name for name in names if name.lower().endswith(_PACKED)]
+        packed = [name for name in names if name.lower().endswith(".bz2") and name not in archives]
+        remedy += f"\nUnpack archives first:  tar -xf {archives[0]}" if archives else ""
+        remedy += f"\nUnpack what is packed with bzip2:  bunzip2 {packed[0]}" if packed else ""
         raise TmtError("no files of two languages with the same name", place=place, remedy=remedy)
     columns: dict[str | int, list[str]] = {}
     looked: dict[str | Path, tuple[str, Sequence[str]]] = {}

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from transformer_mt.corpora.parts import size_of
 from transformer_mt.files.address import Address
-from transformer_mt.files.opening import COMPRESSED
+from transformer_mt.files.opening import plain_path
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 Files = tuple[Path, ...]  # those of an entry: one, or two parallel ones
@@ -129,7 +129,6 @@ def mixed_of(entries: Sequence[Files], also_alone: bool = False) -> tuple[Path, 
 
 
 def _without_ending(name: str, has_language: bool) -> str:
-    plain = PurePath(name)
-    plain = plain.with_suffix("") if plain.suffix.lower() in COMPRESSED else plain
+    plain = plain_path(PurePath(name))
     is_ending = plain.suffix and not _role(_words(plain.suffix))  # not `corpus.dev`
     return (plain.with_suffix("") if has_language or is_ending else plain).as_posix()

@@ -23,7 +23,7 @@ from transformer_mt.errors import TmtError, at, first_of
 from transformer_mt.files.address import Address, is_address, is_pattern, names_in
 from transformer_mt.files.folder import files_below, is_hidden
 from transformer_mt.files.lines import check_exists, path_of, read_lines
-from transformer_mt.files.opening import COMPRESSED, members
+from transformer_mt.files.opening import members, plain_path
 
 _UNREAD = (".bz2", ".lzma", ".lz", ".lz4", ".z", ".7z", ".rar", ".zip")  # compressions that nothing here reads
 
@@ -152,7 +152,7 @@ def _by_language(names: Sequence[str], place: Path, wanted: Sequence[str] = ()) 
     """As `parallel_files`. Raises TmtError if two files have the same name in one of the `wanted` languages."""
     same: dict[tuple[str, str, str], list[Path]] = {}
     for name in names:
-        plain = Path(name).with_suffix("") if Path(name).suffix.lower() in COMPRESSED else Path(name)
+        plain = plain_path(Path(name))
         if parts := _language_of(plain):
             same.setdefault((parts[0], plain.with_suffix("").as_posix(), parts[1]), []).append(place / name)
     found: dict[str, dict[str, Path]] = {}

@@ -21,6 +21,11 @@ FEWEST_SWAPPED, FEWEST_NUMBERS = 3, 20
 PLACES = 5  # of the first pairs of each kind of finding
 
 
+def is_sampled(number: int) -> bool:
+    """Whether this line of a file is checked, if not all are."""
+    return number <= FIRST_LINES or number % LATER_LINES == 0
+
+
 @dataclass
 class FileLanguages:
     """What the check of one file has found.
@@ -70,7 +75,7 @@ class LanguageCheck:
         """Whether a side of the pair is in another language; False if this pair is not in the sample."""
         file, _, line = pair.place.rpartition(":")
         number = int(line) if line.isdecimal() else 0
-        if not self.all_pairs and number > FIRST_LINES and number % LATER_LINES:
+        if not self.all_pairs and not is_sampled(number):
             return False
         found = self.found.setdefault(file, FileLanguages())
         found.checked += 1

@@ -19,7 +19,7 @@ from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.data.journal import Journal, Written
-from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, PLACES, LanguageCheck, require_sentences
+from transformer_mt.data.languages import PLACES, LanguageCheck, is_sampled, require_sentences
 from transformer_mt.data.parallel import LostError, Progress, Workers, chunks
 from transformer_mt.data.passes import Pass
 from transformer_mt.data.shards import CleaningCounts, Raws, Shard, Stream, write_shard
@@ -108,7 +108,7 @@ class Cleaner:
         copies = not self.trains and self.rules.identical  # in training, cleaning counts these; or they are meant
         for row, number in enumerate(read.numbers if self.samples else ()):
             if copies or read.sources[row] != read.targets[row]:
-                if isinstance(number, int) and number > FIRST_LINES and number % LATER_LINES:
+                if isinstance(number, int) and not is_sampled(number):
                     continue
                 check(Pair(read.sources[row], read.targets[row], read.place(row)))
 

@@ -16,13 +16,14 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from transformer_mt.errors import TmtError, from_os_error, reason
 from transformer_mt.files.address import Address
 from transformer_mt.files.folder import is_hidden
 from transformer_mt.files.remote import open_address
 
+AnyPath = TypeVar("AnyPath", bound=PurePath)
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
 _TO_UNPACK = (".xlsx", ".xls", ".parquet", ".zip")  # not read inside an archive
 _LANGUAGE = re.compile(r"\.(?!txt|pdf|hwp|doc|png|jpg|gif|xml|htm|log|md|py|sh)[a-z]{2,3}")  # as of `corpus.de`
@@ -41,7 +42,7 @@ def archive_of(path: Path) -> Path | None:
     return next((folder for folder in zips if folder.is_file()), None)
 
 
-def plain_path(file: Path) -> Path:
+def plain_path(file: AnyPath) -> AnyPath:
     """The path without the ending of a compression."""
     return file.with_suffix("") if file.suffix.lower() in COMPRESSED else file
 

@@ -18,9 +18,15 @@ from transformer_mt.reporting.table import TableForm, aligned
 from transformer_mt.workflows.comparing.differences import GroupDifference, differences_of
 from transformer_mt.workflows.comparing.groups import SeedGroup, groups_of, made_in
 from transformer_mt.workflows.comparing.summary import KEPT, Origin, RunSummary, folder_of, summary_of, vocabularies_of
-from transformer_mt.workflows.comparing.tables import NAMES, ScoreColumn, how_made, score_columns, titled_tables
+from transformer_mt.workflows.comparing.tables import (
+    NAMES,
+    UNKNOWN,
+    ScoreColumn,
+    how_made,
+    score_columns,
+    titled_tables,
+)
 
-_UNKNOWN = "-"
 _MINUS = re.compile(r"^-(?=\d)")
 _TITLES = {"text": "{}", "markdown": "{}\n", "latex": "% {}"}  # of a table
 _WAYS = {  # keys of `made_in`
@@ -137,7 +143,7 @@ def _runs_among(given: Sequence[Path]) -> list[Path]:
 
 
 def _differs(configs: Sequence[Mapping[str, Any]], key: str) -> bool:
-    values = [one.get(key, _UNKNOWN) for one in configs if key in one or key not in KEPT]
+    values = [one.get(key, UNKNOWN) for one in configs if key in one or key not in KEPT]
     return any(one != values[0] for one in values)
 
 

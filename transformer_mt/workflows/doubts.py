@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer_mt.config.runs import TRAINED_ON
-from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, MOST
+from transformer_mt.data.languages import MOST, is_sampled
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError, number_of
 from transformer_mt.files.lines import printable
@@ -23,16 +23,15 @@ _BLOCK = 50_000  # pairs that are hashed together
 
 def note_seen(folder: Path, test_set: TestSet) -> None:
     """How many pairs of a test set are probably among the training pairs of a model, which knows only their sides."""
-    if not test_set.sources:
-        return
     try:
         known = TrainedOn.read(folder)
     except TmtError as error:
         note(f"{error.place}: {error.message}: whether this model was trained on the test set is not known")
         return
+    if known is None:
+        return
     found = checked = 0
-    for start in range(0, len(test_set.sources) if known else 0, _BLOCK):
-        assert known is not None
+    for start in range(0, len(test_set.sources), _BLOCK):
         sides = (side[start : start + _BLOCK] for side in (test_set.sources, test_set.references))
         seen = known.seen_pairs(keys_of_pairs(*map(as_lines, sides)))
         found, checked = found + seen[0], checked + seen[1]
@@ -52,7 +51,7 @@ def have_equal_training(one: Path, other: Path) -> bool:
 
 def note_other_language(name: str, lines: Sequence[str], language: str) -> None:
     """If most sentences are not in the language that they should be in."""
-    sample = [one for number, one in enumerate(lines, 1) if number <= FIRST_LINES or number % LATER_LINES == 0]
+    sample = [one for number, one in enumerate(lines, 1) if is_sampled(number)]
     codes = [other_language(one, language) or ("" if foreign_script(one, language) else None) for one in sample]
     judged = sum(is_long(one) or code is not None for one, code in zip(sample, codes, strict=True))
     wrong = Counter(code for code in codes if code is not None)

@@ -45,8 +45,7 @@ function boxesOf(isPre, hasFinal) {
 }
 
 const keyOf = (box) => `${box.x} ${box.path} ${box.tensors} ${box.last}`;
-let chosenKey = keyOf(BOXES[3]);
-let chosen = 3;
+let chosen = keyOf(BOXES[3]);
 let layer = 0;
 
 export function draw(place, seen) {
@@ -56,18 +55,19 @@ export function draw(place, seen) {
   layer = Math.min(layer, most - 1);
   const isPre = shapes.some((one) => one.name === "normalized");
   const boxes = boxesOf(isPre, seen.final_norm);
-  chosen = Math.max(0, boxes.findIndex((box) => keyOf(box) === chosenKey)); // of another model, too
+  if (!boxes.some((box) => keyOf(box) === chosen)) chosen = keyOf(BOXES[3]); // another model may lack it
   const panel = h("div", { class: "tensors", tabindex: 0, role: "group", "aria-label": "Tensors of the chosen part" });
   const svg = s("svg", { class: "figure", viewBox: seen.final_norm ? `2 ${24 - LIFT} 536 ${620 + LIFT}` : "2 24 536 620", role: "radiogroup", "aria-label": "Parts of the Transformer" });
   const show = () => {
+    const now = boxes.findIndex((box) => keyOf(box) === chosen);
     svg.querySelectorAll(".box").forEach((box, index) => {
-      box.setAttribute("aria-checked", String(index === chosen));
-      box.setAttribute("tabindex", index === chosen ? "0" : "-1");
+      box.setAttribute("aria-checked", String(index === now));
+      box.setAttribute("tabindex", index === now ? "0" : "-1");
     });
-    panel.replaceChildren(...tensors(boxes[chosen], shapes, depth, isPre));
+    panel.replaceChildren(...tensors(boxes[now], shapes, depth, isPre));
   };
   frame(svg, boxes, depth, shapes, isPre);
-  boxes.forEach((box, index) => svg.append(boxOf(box, () => { [chosen, chosenKey] = [index, keyOf(box)]; show(); })));
+  boxes.forEach((box) => svg.append(boxOf(box, () => { chosen = keyOf(box); show(); })));
   rove(svg, ".box", { choose: (box) => box.dispatchEvent(new Event("click")) });
   const select = h("select", { on: { change: () => { layer = Number(select.value); show(); } } }, Array.from({ length: most }, (_, index) => h("option", { value: index, selected: index === layer }, String(index + 1))));
   place.replaceChildren(

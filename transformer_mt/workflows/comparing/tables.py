@@ -18,7 +18,7 @@ from transformer_mt.workflows.comparing.summary import RunSummary
 NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 _MEANS = "Mean and standard deviation of runs that differ only in their seed"
 _DIFFERENCES = "Difference from {}: ± half its 95 % confidence interval over seeds (Welch's t-test)"
-_UNKNOWN = "-"
+UNKNOWN = "-"
 _LONGEST = 40  # columns of a setting
 _MOST_NAMES = 5
 _One = RunSummary | SeedGroup | GroupDifference
@@ -55,7 +55,7 @@ def titled_tables(
     rows = [["run", *short_names(keys), *sizes, "updates", "time", *(one.heading for one in columns)]]
     for run in runs:
         name = visible(run.name) + (f" ({run.state})" if run.state != "finished" else "")
-        size = [_UNKNOWN if run.parameters is None else f"{run.parameters:,}"] * len(sizes)
+        size = [UNKNOWN if run.parameters is None else f"{run.parameters:,}"] * len(sizes)
         numbers = *size, f"{run.updates:,}", duration(run.seconds), *_cells(run, columns)
         rows.append([name, *_settings(run, keys), *numbers])
     tables = [("", rows)]
@@ -137,7 +137,7 @@ def _together(group: SeedGroup | GroupDifference) -> str:
 
 def _settings(one: _One, keys: Sequence[str]) -> list[str]:
     settings: Mapping[str, object] = one.settings or {}
-    return [shortened(shown(settings.get(key, _UNKNOWN)), _LONGEST) for key in keys]
+    return [shortened(shown(settings.get(key, UNKNOWN)), _LONGEST) for key in keys]
 
 
 def _score(one: _One, test_set: str, measure: str) -> _Figure:
@@ -159,4 +159,4 @@ def _written(value: _Figure, digits: int, of: int) -> str:
     if isinstance(value, Spread):
         some = "" if value.runs == of else f" (of {value.runs})"
         return f"{value.mean:.{digits}f} ± {value.deviation:.{digits}f}{some}"
-    return _UNKNOWN if value is None else f"{value:.{digits}f}"
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
