@@ -33,6 +33,17 @@ def test_scores_intervals_and_p_values_are_those_of_its_command_line(systems, wr
     assert ours.significant
 
 
+def test_several_references_are_resampled_together_as_on_its_command_line(systems, write, sacrebleu):
+    others = [line.swapcase() for line in systems.references]
+    files = write("r", systems.references), write("o", others), "-i", write("good", systems.good)
+    theirs = sacrebleu(*files, "-m", "bleu", "--confidence", "-f", "json")
+    expected = pytest.approx(theirs["confidence_var"], rel=1e-5)
+    assert intervals(systems.good, systems.references, metrics=("bleu",), others=[others]) == {"bleu": expected}
+    ours = compare(systems.bad, systems.good, systems.references, metrics=("bleu",), others=[others])["bleu"]
+    assert (ours.system, ours.system_interval) == (pytest.approx(theirs["score"], rel=1e-5), expected)
+    assert ours.signature.startswith("nrefs:2|")
+
+
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_the_interval_of_one_system_is_that_of_its_command_line(systems, write, sacrebleu, metric):
     files = write("r", systems.references), "-i", write("good", systems.good)

@@ -443,6 +443,34 @@ class TestModel:
             f"{tmp_path}/Gespr\ufffdche",
         ]
 
+    def test_several_references_make_one_test_set(self, tmt, model, write, sacrebleu, tmp_path):
+        """Scores as sacreBLEU's; the loss is over all references; the table counts words of any of them."""
+        others = [line.replace("A", "D") for line in REFERENCES]
+        files = write("r", REFERENCES), write("o", others)
+        given = "--source", write("s", SOURCES), "--reference", files[0], "--reference", files[1]
+        output = tmp_path / "h"
+        code, out, err = tmt("--model", model, *given, "--tokenized", "--json", "--device", "cpu", "-o", output)
+        values = json.loads(out)
+        assert (code, values["test_set"]) == (0, f"{files[0]} + {files[1]}"), err
+        for name, theirs in zip(
+            ("bleu", "chrf", "ter"), sacrebleu(*files, "-i", output, "-m", "bleu", "chrf", "ter"), strict=True
+        ):
+            assert (values[name], values["signatures"][name]) == (pytest.approx(theirs["score"]), theirs["signature"])
+        (lower,) = [sacrebleu(*files, "-i", output, "-lc")]
+        assert values["lowercased_bleu"]["bleu"] == pytest.approx(lower["score"])
+        assert values["literature_bleu"]["signature"].startswith("nrefs:2|")
+        nats, tokens, _ = Translator.load([model]).reference_loss(SOURCES * 2, REFERENCES + others)
+        assert values["loss"] == pytest.approx(nats / tokens)
+        assert {example["others"][0] for example in values["worst"]} <= set(others)
+        assert list(json.loads((model / "scores.json").read_text("utf-8"))) == [values["test_set"]]
+        scored = "--hypothesis", output, *given[2:], "--language", "en"
+        text = tmt(*scored)[1]
+        assert text.split("\n\n")[0] == "\n".join(
+            one.line for one in score(output.read_text().splitlines(), REFERENCES, "en", others=[others]).values()
+        )
+        assert "\n  reference   A B C D\n  reference   D B C D\n" in text
+        assert "2 sentences of" not in tmt(*scored)[2]
+
     def test_figures_of_other_sentences_are_not_mixed(self, tmt, model, write):
         reference = write("references", REFERENCES[:3])
         for sources, metric in ((SOURCES[:3], "--bleu"), (SOURCES[3:6], "--chrf")):
@@ -547,6 +575,15 @@ class TestModel:
             ("--reference", "{r}", "--hypothesis", "{r}", "--tokenized-reference", "{short}"),
             "short has 1 lines, the test set {r}",
         ),
+        (("--reference", "{r}", "--reference", "{r}", "--hypothesis", "{r}"), "--reference: the same file is given"),
+        (
+            ("--reference", "{r}", "--reference", "{short}", "--hypothesis", "{r}"),
+            "{r} has 2 lines, {short} has 1",
+        ),
+        (
+            ("--reference", "{r}", "--reference", "{two}", "--hypothesis", "{r}", "--tokenized-reference", "{r}"),
+            "--tokenized-reference: this is only one form of several references",
+        ),
         (("--model", "{missing}"), "no such model folder"),
         (("--model", "{model}", "--plot", "scores.jpg"), "cannot be written as .jpg"),
         (("--model", "{model}", "--plot", "{r}/scores.png"), "{r}/scores.png: found a file instead of a folder"),
@@ -561,6 +598,7 @@ def test_mistakes_give_one_message_and_exit_code_2(tmt, model, write, tmp_path, 
     places = {
         "r": write("r", ["eins", "zwei"]),
         "short": write("short", ["eins"]),
+        "two": write("two", ["uno", "dos"]),
         "empty": write("empty", []),
         "latin": tmp_path / "latin",
         "missing": tmp_path / "missing",

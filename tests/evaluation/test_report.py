@@ -31,7 +31,7 @@ def report(systems):
         language="de",
         sources=[f"source {n}" for n in range(len(systems.references))],
         baseline=systems.bad,
-        tokenized_references=moses_tokenized(systems.references, "de"),
+        tokenized_references=[moses_tokenized(systems.references, "de")],
         loss=math.log(5.0),
     )
     return examine(system, bleu_of_tokens=bleu_of_tokens)
@@ -89,7 +89,7 @@ def test_the_part_of_chance_stands_beside_the_scores_unless_a_comparison_shows_i
 
 
 def test_words_of_the_model_fill_the_table_if_given():
-    words = Words("the model's words", [["a", "b"]], [["a", "c"]])
+    words = Words("the model's words", [["a", "b"]], [[["a", "c"]]])
     report = examine(System("t", ["xx"], ["yy"], words=words), ("bleu",), bleu_of_tokens)
     assert report.table.individual[0] == pytest.approx(50)
     assert "the model's words" in as_text(report)

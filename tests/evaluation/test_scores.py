@@ -30,6 +30,15 @@ def test_every_figure_is_that_of_sacrebleus_command_line(systems, write, sacrebl
     assert score(systems.good, systems.references)["bleu"].line.endswith(results[0]["verbose_score"])
 
 
+def test_scores_with_several_references_are_those_of_sacrebleus_command_line(systems, write, sacrebleu):
+    files = write("references", systems.references), write("others", systems.bad), "-i", write("good", systems.good)
+    results = sacrebleu(*files, "-m", "bleu", "chrf", "ter")
+    ours = score(systems.good, systems.references, "de", others=[systems.bad])
+    assert _pairs(ours) == _expected(results)
+    assert all(one.signature.startswith("nrefs:2|") for one in ours.values())
+    assert ours["bleu"].value > score(systems.good, systems.references, "de", ("bleu",))["bleu"].value
+
+
 def test_lower_cased_scores_are_sacrebleus_too(systems, write, sacrebleu):
     files = write("references", systems.references), "-i", write("bad", systems.bad)
     results = sacrebleu(*files, "-m", "bleu", "chrf", "-lc", "--chrf-lowercase")
@@ -118,12 +127,14 @@ def test_empty_translations_score_nothing():
 def test_unequal_or_no_lines_are_the_users_mistake(hypotheses, references):
     with pytest.raises(TmtError):
         score(hypotheses, references)
+    with pytest.raises(TmtError):
+        score(["x"], ["x"], others=[["x"], ["y", "z"]])
 
 
 class TestBleuTable:
     @staticmethod
     def table(hypothesis, reference):
-        return bleu_table([hypothesis.split()], [reference.split()], bleu_of_tokens, "words")
+        return bleu_table([hypothesis.split()], [[reference.split()]], bleu_of_tokens, "words")
 
     def test_worked_example(self):
         """5 of 6 words, 3 of 5 pairs, 1 of 4 triples and no four in a row are right."""
@@ -144,7 +155,7 @@ class TestBleuTable:
         from sacrebleu.metrics import BLEU
 
         hypotheses, references = bleu_tokens(systems.good), bleu_tokens(systems.references)
-        table = bleu_table(hypotheses, references, bleu_of_tokens, "words")
+        table = bleu_table(hypotheses, [references], bleu_of_tokens, "words")
         texts = [" ".join(tokens) for tokens in hypotheses], [[" ".join(tokens) for tokens in references]]
         for order in (1, 2, 3, 4):
             metric = BLEU(tokenize="none", force=True, smooth_method="none", max_ngram_order=order)
@@ -161,7 +172,7 @@ class TestLiterature:
         references = moses_tokenized(systems.references, "de")
         hypotheses = write("h", moses_tokenized(systems.good, "de"))
         result = sacrebleu(write("r", references), "-i", hypotheses, "-tok", "none", "-lc", "--force")
-        ours = literature_bleu(systems.good, references, "de")
+        ours = literature_bleu(systems.good, [references], "de")
         assert (ours.value, ours.signature) == _expected([result])[0]
 
     @pytest.mark.corpora
@@ -171,7 +182,7 @@ class TestLiterature:
         raw = _lines(corpora / f"multi30k/{name}.{language}.gz")
         official = _lines(corpora / f"multi30k/tok/{name}.lc.norm.tok.{language}.gz")
         assert moses_tokenized(raw, language) == official
-        assert literature_bleu(raw, official, language).value == pytest.approx(100)
+        assert literature_bleu(raw, [official], language).value == pytest.approx(100)
 
 
 def _lines(file):

@@ -6,7 +6,7 @@ import pytest
 
 from transformer_mt.evaluation.metrics import bleu_tokens, make_metric
 from transformer_mt.evaluation.scores import score
-from transformer_mt.evaluation.sentences import best_and_worst, by_length, length_ratio
+from transformer_mt.evaluation.sentences import best_and_worst, by_length, length_ratio, nearest
 
 
 def test_every_sentence_is_in_one_bucket(systems):
@@ -65,3 +65,21 @@ def test_an_empty_translation_of_an_empty_reference_is_not_among_the_worst():
 def test_length_ratio():
     assert length_ratio([["a", "b"], ["c"]], [["a"], ["b"]]) == 1.5
     assert length_ratio([["a"]], [[]]) == 0.0
+
+
+def test_of_several_references_the_nearest_length_counts_and_of_two_the_shorter():
+    hypotheses = [["a", "b", "c"], ["a"], []]
+    first, second = [["a"] * 5, ["a"] * 3, ["a"]], [["b"] * 2, ["b"] * 2, []]
+    third = [["c"] * 4, [], ["c"]]
+    assert nearest(hypotheses, [first, second, third]) == [["b"] * 2, [], []]
+    assert nearest(hypotheses, [first]) == first
+
+
+def test_sentences_and_lengths_are_scored_by_the_best_of_their_references():
+    hypotheses, references, others = ["the cat sat there", "x"], ["a dog ran", "y"], ["the cat sat there", "z"]
+    best, worst = best_and_worst(hypotheses, references, others=[others])
+    assert (best[0].chrf, best[0].reference, best[0].others) == (100.0, "a dog ran", ("the cat sat there",))
+    assert worst[0].others == ("z",)
+    (bucket,) = by_length(hypotheses, references, others=[others])
+    assert bucket.length_ratio == 1.0  # 4 + 1 tokens; those of the first references alone would be 3 + 1
+    assert bucket.bleu > by_length(hypotheses, references)[0].bleu

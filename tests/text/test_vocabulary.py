@@ -62,25 +62,32 @@ def test_bleu_of_tokens_as_counted_by_hand() -> None:
     hypothesis, reference = ["the", "cat", "sat", "on", "the", "mat"], ["the", "cat", "is", "on", "the", "mat", "today"]
     # unigrams 5/6, bigrams 3/5 ("the cat", "on the", "the mat"), brevity exp(1 - 7/6)
     brevity = math.exp(1 - 7 / 6)
-    assert bleu_of_tokens([hypothesis], [reference], 1, [1.0]) == pytest.approx(brevity * 5 / 6)
+    assert bleu_of_tokens([hypothesis], [[reference]], 1, [1.0]) == pytest.approx(brevity * 5 / 6)
     expected = brevity * math.sqrt(5 / 6 * 3 / 5)
-    assert bleu_of_tokens([hypothesis], [reference], 2, [0.5, 0.5]) == pytest.approx(expected)
+    assert bleu_of_tokens([hypothesis], [[reference]], 2, [0.5, 0.5]) == pytest.approx(expected)
+
+
+def test_bleu_of_tokens_takes_a_word_from_any_reference_and_the_nearest_length() -> None:
+    """The example of clipping of BLEU's paper: `the` stands at most twice in a reference. The nearest length is 7."""
+    hypothesis = ["the"] * 7
+    references = [[["the", "cat", "is", "on", "the", "mat"]], [["there", "is", "a", "cat", "on", "the", "mat"]]]
+    assert bleu_of_tokens([hypothesis], references, 1, [1.0]) == pytest.approx(2 / 7)
 
 
 def test_tokens_of_white_space_count_as_tokens() -> None:
     """spaCy has them, for a doubled space; torchtext splits n-grams at spaces."""
     words = ["a", "  ", "b", "c d", "e"]
-    assert bleu_of_tokens([words], [words], 4, [0.25] * 4) == pytest.approx(1)
-    assert bleu_of_tokens([words], [["a", "x", "b", "c d", "e"]], 1, [1.0]) == pytest.approx(4 / 5)
+    assert bleu_of_tokens([words], [[words]], 4, [0.25] * 4) == pytest.approx(1)
+    assert bleu_of_tokens([words], [[["a", "x", "b", "c d", "e"]]], 1, [1.0]) == pytest.approx(4 / 5)
 
 
 def test_bleu_of_tokens_at_its_limits() -> None:
     sentence = ["a", "b", "c", "d", "e"]
-    assert bleu_of_tokens([sentence] * 3, [sentence] * 3, 4, [0.25] * 4) == pytest.approx(1.0)
-    assert bleu_of_tokens([sentence], [["v", "w", "x", "y", "z"]], 4, [0.25] * 4) == 0.0
+    assert bleu_of_tokens([sentence] * 3, [[sentence] * 3], 4, [0.25] * 4) == pytest.approx(1.0)
+    assert bleu_of_tokens([sentence], [[["v", "w", "x", "y", "z"]]], 4, [0.25] * 4) == 0.0
 
 
 def test_bleu_of_tokens_pools_the_sentences() -> None:
     """Corpus BLEU: 3 of 4 words in all, not the mean of 1 and 1/2."""
     hypotheses, references = [["a", "b"], ["c", "x"]], [["a", "b"], ["c", "d"]]
-    assert bleu_of_tokens(hypotheses, references, 1, [1.0]) == pytest.approx(3 / 4)
+    assert bleu_of_tokens(hypotheses, [references], 1, [1.0]) == pytest.approx(3 / 4)

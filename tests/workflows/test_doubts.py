@@ -76,9 +76,9 @@ def test_of_a_large_corpus_the_part_that_is_known_is_named(model: Path, monkeypa
     limit = min(np.sort(keys[side])[199] for side in ("source", "target"))
     checked = int(((keys["source"] <= limit) & (keys["target"] <= limit)).sum())
     assert 50 < checked < 150
-    note_seen(model, test_sets.TestSet("test", "test", *sides))
+    note_seen(model, "test", *sides)
     assert f"both sentences of {checked} of the {checked} pairs of test that can be checked" in capsys.readouterr().err
-    note_seen(model, test_sets.TestSet("test", "test", [f"new {one}" for one in sides[0]], sides[1]))
+    note_seen(model, "test", [f"new {one}" for one in sides[0]], sides[1])
     assert capsys.readouterr().err == ""
 
 

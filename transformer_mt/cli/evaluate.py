@@ -37,7 +37,7 @@ File = Path | None
 _METRICS = ("bleu", "chrf", "ter")
 _SPLIT = "Split of the model's data, such as validation. Default: the first test set."
 _SOURCE = "Sentences to translate instead of a split."
-_REFERENCE = "Reference translations of --source, line by line."
+_REFERENCE = "Reference translations of --source, line by line. Repeat for several references."
 _HYPOTHESIS = "Translations to score; nothing is translated."
 _BASELINE = "Compare with these translations, or with this model: paired bootstrap resampling."
 _TOKENIZED = "Also lowercased BLEU, and BLEU on lowercased Moses tokens as in papers."
@@ -59,7 +59,7 @@ def evaluate(
     zero_shot: ZeroShotOption = False,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help=_SPLIT)] = None,
     source: Annotated[File, typer.Option("--source", metavar="FILE", help=_SOURCE)] = None,
-    reference: Annotated[File, typer.Option("--reference", metavar="FILE", help=_REFERENCE)] = None,
+    reference: Annotated[list[Path] | None, typer.Option("--reference", metavar="FILE", help=_REFERENCE)] = None,
     hypothesis: Annotated[File, typer.Option("--hypothesis", metavar="FILE", help=_HYPOTHESIS)] = None,
     baseline: Annotated[File, typer.Option("--baseline", metavar="PATH", help=_BASELINE)] = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", help=_TOKENIZED)] = False,
@@ -82,7 +82,8 @@ def evaluate(
     from transformer_mt import Computing, TestFiles, Wanted, evaluate_directions
     from transformer_mt.workflows.plot import check_picture, plot_report
 
-    read = [file for file in (source, reference, hypothesis, tokenized_reference, baseline) if file is not None]
+    one, *others = reference or (None,)
+    read = [file for file in (source, one, *others, hypothesis, tokenized_reference, baseline) if file is not None]
     check_picture(plot, theme, read)
     check_outputs(read, (STDOUT, output, plot), model)
     if output is not None and hypothesis is not None:
@@ -93,7 +94,7 @@ def evaluate(
         reports = evaluate_directions(
             model or (),
             split=split,
-            files=TestFiles(source, reference, hypothesis, tokenized_reference),
+            files=TestFiles(source, one, hypothesis, tokenized_reference, others),
             baseline=baseline,
             metrics=[name for name, chosen in zip(_METRICS, (bleu, chrf, ter), strict=True) if chosen] or _METRICS,
             tokenized=tokenized,
@@ -103,16 +104,15 @@ def evaluate(
             wanted=Wanted(to, from_, zero_shot),
             several=plot is None and output is None,
         )
-        first = next(iter(reports.values()))
-        _print(reports, json)
+        first = _print(reports, json)
         if stream is not None:  # after the scores, which a full disk then does not cost
             stream.write("".join(f"{line}\n" for line in first.hypotheses).encode("utf-8", "replace"))
     if plot is not None:
         print(f"tmt: wrote {plot_report(first, plot, theme)}", file=sys.stderr)
 
 
-def _print(reports: Mapping[str, Report], json: bool) -> None:
-    """Print the only report, or a table of several directions."""
+def _print(reports: Mapping[str, Report], json: bool) -> Report:
+    """Print the only report, or a table of several directions; the first one."""
     from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
 
     first, *others = reports.values()
@@ -121,3 +121,4 @@ def _print(reports: Mapping[str, Report], json: bool) -> None:
             print_json(directions_as_json(reports) if others else as_json(first))
         else:
             print(directions_as_text(reports) if others else as_text(first))
+    return first

@@ -53,16 +53,20 @@ def compare(
     language: str = "",
     metrics: Sequence[str] = METRICS,
     samples: int = SAMPLES,
+    others: Sequence[Sequence[str]] = (),
 ) -> dict[str, Comparison]:
     """Compare two systems on the same references; the keys of the result are `metrics`.
 
     language: ISO code of the target; it decides BLEU's tokenizer. samples: of the bootstrap.
+    others:   further references of the same sentences
     sacreBLEU's seed is fixed, so the same lines give the same p-values.
     Raises TmtError if the numbers of lines differ or there are no lines.
     """
-    check_parallel(baseline, "the baseline", references, "the reference")
-    check_parallel(system, "the hypothesis", references, "the reference")
-    signatures, results = _resampled({"baseline": baseline, "system": system}, references, language, metrics, samples)
+    every = [references, *others]
+    for one in every:
+        check_parallel(baseline, "the baseline", one, "the reference")
+        check_parallel(system, "the hypothesis", one, "the reference")
+    signatures, results = _resampled({"baseline": baseline, "system": system}, every, language, metrics, samples)
     return {
         metric: _comparison(name, results[name], str(signatures[name]), len(references))
         for metric, name in zip(metrics, results, strict=True)
@@ -70,21 +74,25 @@ def compare(
 
 
 def intervals(
-    system: Sequence[str], references: Sequence[str], language: str = "", metrics: Sequence[str] = METRICS
+    system: Sequence[str],
+    references: Sequence[str],
+    language: str = "",
+    metrics: Sequence[str] = METRICS,
+    others: Sequence[Sequence[str]] = (),
 ) -> dict[str, float]:
     """Half the width of the 95 % confidence interval of each score: very many sentences of this kind would score in it.
 
-    Empty with fewer than FEWEST or more than MOST sentences.
+    others: further references of the same sentences. Empty with fewer than FEWEST or more than MOST sentences.
     """
     if not FEWEST <= len(references) <= MOST:
         return {}
-    _, results = _resampled({"system": system}, references, language, metrics, SAMPLES)
+    _, results = _resampled({"system": system}, [references, *others], language, metrics, SAMPLES)
     return {metric: float(one.ci) for metric, (one,) in zip(metrics, results.values(), strict=True)}
 
 
 def _resampled(
     systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
+    references: Sequence[Sequence[str]],
     language: str,
     metrics: Sequence[str],
     samples: int,
@@ -95,7 +103,7 @@ def _resampled(
     test = PairedTest(
         [(name, list(lines)) for name, lines in systems.items()],
         {name: make_metric(name, language) for name in metrics},
-        [list(references)],
+        [list(one) for one in references],
         test_type="bs",
         n_samples=samples,
     )

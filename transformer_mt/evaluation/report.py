@@ -179,10 +179,8 @@ def _examples(which: str, examples: Sequence[Example], test_set: str) -> str:
     parts = [f"The {len(examples)} {which} by chrF2 (line of {test_set}: chrF2)"]
     for one in examples:
         source = f"\n  source      {visible(one.source)}" if one.source else ""
-        parts.append(
-            f"line {one.line}: {one.chrf:.1f}{source}\n  reference   {visible(one.reference)}\n"
-            f"  hypothesis  {visible(one.hypothesis)}"
-        )
+        references = "".join(f"\n  reference   {visible(text)}" for text in (one.reference, *one.others))
+        parts.append(f"line {one.line}: {one.chrf:.1f}{source}{references}\n  hypothesis  {visible(one.hypothesis)}")
     return "\n".join(parts)
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
 Tokens = Sequence[Sequence[str]]
-BleuOfTokens = Callable[[Tokens, Tokens, int, Sequence[float]], float]  # hypotheses, references, order, weights
+# hypotheses; first reference, second reference ... of each sentence; highest order; weights of the orders
+BleuOfTokens = Callable[[Tokens, Sequence[Tokens], int, Sequence[float]], float]
 ORDERS = (1, 2, 3, 4)
 
 
@@ -39,14 +40,18 @@ def score(
     metrics: Sequence[str] = METRICS,
     *,
     lowercase: bool = False,
+    others: Sequence[Sequence[str]] = (),
 ) -> dict[str, Score]:
-    """The scores of natural text with one reference per sentence; the keys of the result are `metrics`.
+    """The scores of natural text; the keys of the result are `metrics`.
 
     language: ISO code of the target language; it decides BLEU's tokenizer.
+    others:   further references of the same sentences
     Raises TmtError if the numbers of lines differ or there are no lines.
     """
-    check_parallel(hypotheses, "the hypothesis", references, "the reference")
-    return {name: _score(make_metric(name, language, lowercase=lowercase), hypotheses, references) for name in metrics}
+    every = [references, *others]
+    for one in every:
+        check_parallel(hypotheses, "the hypothesis", one, "the reference")
+    return {name: _score(make_metric(name, language, lowercase=lowercase), hypotheses, every) for name in metrics}
 
 
 def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
@@ -61,15 +66,17 @@ def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
     return [tokenizer.tokenize(normalizer.normalize(line.lower()), return_str=True) for line in lines]
 
 
-def literature_bleu(hypotheses: Sequence[str], tokenized_references: Sequence[str], language: str) -> Score:
+def literature_bleu(hypotheses: Sequence[str], tokenized_references: Sequence[Sequence[str]], language: str) -> Score:
     """BLEU as most Multi30k papers report it; it cannot be compared with a cased 13a score.
 
-    hypotheses: natural text; they go through `moses_tokenized`. tokenized_references: already in that form.
+    hypotheses: natural text; they go through `moses_tokenized`.
+    tokenized_references: the lines of one or more references, already in that form.
     Raises TmtError if the numbers of lines differ or there are no lines.
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    check_parallel(hypotheses, "the hypothesis", tokenized_references, "the tokenised reference")
+    for one in tokenized_references:
+        check_parallel(hypotheses, "the hypothesis", one, "the tokenised reference")
     metric = BLEU(tokenize="none", lowercase=True, force=True)
     return _score(metric, moses_tokenized(hypotheses, language), tokenized_references)
 
@@ -83,9 +90,12 @@ class BleuTable:
     cumulative: tuple[float, ...]
 
 
-def bleu_table(hypotheses: Tokens, references: Tokens, bleu_of_tokens: BleuOfTokens, tokens: str) -> BleuTable:
+def bleu_table(
+    hypotheses: Tokens, references: Sequence[Tokens], bleu_of_tokens: BleuOfTokens, tokens: str
+) -> BleuTable:
     """BLEU of each order n alone, and of the orders 1 to n with equal weights, without smoothing.
 
+    references: one or more for each hypothesis: all first ones, all second ones ...
     bleu_of_tokens: (hypotheses, references, highest order, weights) -> corpus BLEU between 0 and 1.
     """
     return BleuTable(
@@ -107,7 +117,7 @@ def check_parallel(lines: Sequence[str], name: str, others: Sequence[str], other
         )
 
 
-def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    result = metric.corpus_score(list(hypotheses), [list(references)])
+def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    result = metric.corpus_score(list(hypotheses), [list(one) for one in references])
     signature = str(metric.get_signature())
     return Score(result.name, float(result.score), signature, result.format(2, False, signature))

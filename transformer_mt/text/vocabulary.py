@@ -71,14 +71,21 @@ class Vocabulary:
 
 
 def bleu_of_tokens(
-    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], max_n: int, weights: Sequence[float]
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[Sequence[str]]],
+    max_n: int,
+    weights: Sequence[float],
 ) -> float:
     """torchtext's `bleu_score` (0 to 1), which many tutorials report: corpus BLEU of these tokens, without smoothing.
 
-    references: one for each hypothesis. max_n: highest order of n-grams. weights: of the orders 1 to max_n.
+    references: one or more for each hypothesis: all first ones, all second ones ...
+    max_n: highest order of n-grams. weights: of the orders 1 to max_n.
     """
     from torchtext.data.metrics import bleu_score
 
     # torchtext splits its n-grams at spaces again, and spaCy has tokens of white space.
-    left, right = ([[_SPACES.sub("▁", token) for token in line] for line in side] for side in (hypotheses, references))
-    return float(bleu_score(left, [[reference] for reference in right], max_n=max_n, weights=list(weights)))
+    left, *right = (
+        [[_SPACES.sub("▁", token) for token in line] for line in side] for side in (hypotheses, *references)
+    )
+    by_sentence = [list(some) for some in zip(*right, strict=True)]
+    return float(bleu_score(left, by_sentence, max_n=max_n, weights=list(weights)))

@@ -15,13 +15,12 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import as_lines, keys_of_pairs
 from transformer_mt.text.language import is_long, other_language
 from transformer_mt.text.script import foreign_script
-from transformer_mt.workflows.test_sets import TestSet
 
 _FEWEST = 3  # sentences in another language
 _BLOCK = 50_000  # pairs that are hashed together
 
 
-def note_seen(folder: Path, test_set: TestSet) -> None:
+def note_seen(folder: Path, name: str, sources: Sequence[str], references: Sequence[str]) -> None:
     """How many pairs of a test set are probably among the training pairs of a model, which knows only their sides."""
     try:
         known = TrainedOn.read(folder)
@@ -31,13 +30,13 @@ def note_seen(folder: Path, test_set: TestSet) -> None:
     if known is None:
         return
     found = checked = 0
-    for start in range(0, len(test_set.sources), _BLOCK):
-        sides = (side[start : start + _BLOCK] for side in (test_set.sources, test_set.references))
-        seen = known.seen_pairs(keys_of_pairs(*map(as_lines, sides)))
+    for start in range(0, len(sources), _BLOCK):
+        sides = (as_lines(list(side[start : start + _BLOCK])) for side in (sources, references))
+        seen = known.seen_pairs(keys_of_pairs(*sides))
         found, checked = found + seen[0], checked + seen[1]
     if found:
-        among = f"{found:,} of the {checked:,} pairs of {test_set.name}"
-        among += " that can be checked" if checked < len(test_set.sources) else ""
+        among = f"{found:,} of the {checked:,} pairs of {name}"
+        among += " that can be checked" if checked < len(sources) else ""
         note(f"{folder}: trained on both sentences of {among}, perhaps apart: it may score lower on new ones")
 
 

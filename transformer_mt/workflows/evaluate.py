@@ -232,14 +232,7 @@ class Evaluation:
         self._note_doubts(test_set, direction, target)
         # The baseline comes first, so that an error in it is found before the long translation.
         others = self._of_baseline(test_set, direction)
-        if files.tokenized is not None:
-            published = beside(test_set, files.tokenized)
-            if any(line != line.lower() for line in published):
-                note(
-                    f"{files.tokenized}: has capital letters, but what papers compare with is in lower case: BLEU falls"
-                )
-        else:
-            published = moses_tokenized(test_set.references, target) if self.tokenized else []
+        tokenized = self._tokenized(test_set, target)
         if files.hypothesis:
             output = Output(beside(test_set, files.hypothesis))
             note_empty(files.hypothesis, output.lines)
@@ -253,10 +246,11 @@ class Evaluation:
             name=test_set.name,
             hypotheses=output.lines,
             references=test_set.references,
+            others=test_set.others,
             language=target,
             sources=test_set.sources,
             baseline=others,
-            tokenized_references=published,
+            tokenized_references=tokenized,
             words=output.words,
             loss=output.loss,
             search=output.search,
@@ -271,21 +265,34 @@ class Evaluation:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report
 
+    def _tokenized(self, test_set: TestSet, target: str) -> list[list[str]]:
+        """The references lower-cased and tokenised by Moses, or published in this form; empty if that is not wanted."""
+        file = self.files.tokenized
+        if file is None:
+            return [moses_tokenized(lines, target) for lines in test_set.all_references if self.tokenized]
+        published = beside(test_set, file)
+        if any(line != line.lower() for line in published):
+            note(f"{file}: has capital letters, but what papers compare with is in lower case: BLEU falls")
+        return [published]
+
     def _note_doubts(self, test_set: TestSet, direction: Direction | None, target: str) -> None:
         """Notes on what makes the scores doubtful. Of its own split, `prepare` has told what the model has seen."""
         files = self.files
         folders = [*(self.folders if files.hypothesis is None else ())]
         folders += self._other.folders if self.baseline is not None and self.baseline.is_dir() else []
         own = self.folders[0] if files.reference is None and self.folders else None
+        names = list(map(printable, files.references)) or [test_set.name]
         for folder in dict.fromkeys(folders):
             if own is None or not have_equal_training(folder, own):
-                note_seen(folder, test_set)
-        languages = {"reference": target, "source": direction.source if direction else ""}
-        for name, lines in (("source", test_set.sources), ("reference", test_set.references)):
-            file: File = getattr(files, name)
-            if files.reference is not None and file is not None:
+                for name, lines in zip(names, test_set.all_references, strict=True):
+                    note_seen(folder, name, test_set.sources, lines)
+        sides = [("reference", target, test_set.all_references, files.references)]
+        if files.source is not None:
+            sides.insert(0, ("source", direction.source if direction else "", [test_set.sources], [files.source]))
+        for name, language, texts, places in sides:
+            for lines, file in zip(texts, places, strict=False):  # a split has no files
                 note_empty(file, lines, f"{name} line")
-                note_other_language(printable(file), lines, languages[name])
+                note_other_language(printable(file), lines, language)
 
     def require_baseline(self, directions: Sequence[Direction | None], zero_shot: bool) -> None:
         """Raises TmtError if the baseline is a folder without a model, or with one that lacks a direction.

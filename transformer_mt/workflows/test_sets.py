@@ -11,7 +11,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel
-from transformer_mt.files.lines import lines_of, path_of, printable
+from transformer_mt.files.lines import lines_of, path_of, paths_of, printable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.cleaning import as_written
 
@@ -26,16 +26,26 @@ class TestFiles:
     reference:  translations by people
     hypothesis: translations to score instead of translating `source`
     tokenized:  the references as published for BLEU on lower-cased Moses tokens, such as *.lc.norm.tok.de
+    more_references: translations of the same sentences by other people
     """
 
     source: File = None
     reference: File = None
     hypothesis: File = None
     tokenized: File = None
+    more_references: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            object.__setattr__(self, name, path_of(value) if value is not None else None)
+            if name == "more_references":
+                object.__setattr__(self, name, tuple(paths_of(value)))
+            else:
+                object.__setattr__(self, name, path_of(value) if value is not None else None)
+
+    @property
+    def references(self) -> list[Path]:
+        """All files of references."""
+        return [] if self.reference is None else [self.reference, *self.more_references]
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class TestSet:
     key:        name in scores.json; empty for a pipe, which is not stored there
     sources:    empty if they are not known
     references: as the model can write them (`cleaning.as_written`)
+    others:     further references, in the same form
     written:    makes translations by other programs comparable with these
     """
 
@@ -53,6 +64,12 @@ class TestSet:
     sources: list[str]
     references: list[str]
     written: Callable[[str], str] = str
+    others: Sequence[list[str]] = ()
+
+    @property
+    def all_references(self) -> list[list[str]]:
+        """The references, and after them each list of further ones."""
+        return [self.references, *self.others]
 
 
 def check_files(split: str | None, files: TestFiles) -> None:
@@ -60,6 +77,13 @@ def check_files(split: str | None, files: TestFiles) -> None:
         raise TmtError("--split and --reference both name a test set", remedy="Remove one of them.")
     if files.source is not None and files.reference is None:
         raise TmtError("--source needs a --reference", remedy="Add --reference FILE.")
+    if files.more_references and files.reference is None:
+        raise TmtError("further references need a first one", place="more_references", remedy="Add reference=FILE.")
+    if len({one.resolve() for one in files.references}) < len(files.references):
+        raise TmtError("the same file is given twice", place="--reference", remedy="Remove one of them.")
+    if files.more_references and files.tokenized is not None:
+        remedy = "Remove --tokenized-reference: with --tokenized, the program tokenizes each of them."
+        raise TmtError("this is only one form of several references", place="--tokenized-reference", remedy=remedy)
     if files.reference is not None and files.source is None and files.hypothesis is None:
         raise TmtError(
             "--reference needs translations to compare with",
@@ -77,15 +101,18 @@ def test_set_of(
     source, reference = files.source, files.reference
     written = written_by(config, direction)
     if reference is not None:
-        key = printable(reference.resolve()) if reference.is_file() else ""
+        is_stored = all(one.is_file() for one in files.references)
+        key = " + ".join(printable(one.resolve()) for one in files.references) if is_stored else ""
         if key and config is not None and config.data.directions is not None:
             key += f" {direction}"
-        places = printable(reference), key
-        references = _comparable(_sentences(reference), written, printable(reference))
-        test_set = TestSet(*places, _sentences(source) if source else [], references, written)
-        if source is not None:
-            check_parallel(test_set.sources, str(source), test_set.references, str(reference))
-        return test_set
+        names = [printable(one) for one in files.references]
+        first, *others = (
+            _comparable(_sentences(one), written, name) for one, name in zip(files.references, names, strict=True)
+        )
+        sources = _sentences(source) if source else []
+        for name, lines in zip(names, (first, *others), strict=True):
+            check_parallel(sources if source else first, str(source or reference), lines, name)
+        return TestSet(" + ".join(names), key, sources, first, written, others)
     assert model is not None
     assert config is not None
     prepared, name = _split_of(model, config, split)

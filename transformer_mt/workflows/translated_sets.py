@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +65,17 @@ def translated(translator: Translator, test_set: TestSet, with_loss: bool = Fals
     if count := sum(any(LACKS in one for one in translation.notes) for translation in translations):
         note(f"{test_set.name}: {number_of(count, 'translation')} without an address, placeholder or tag of the source")
     if with_loss:
-        of_references = translator.reference_loss(test_set.sources, test_set.references)
+        every = [line for one in test_set.all_references for line in one]
+        of_references = translator.reference_loss(test_set.sources * len(test_set.all_references), every)
         loss = of_references.nats / of_references.tokens
         if count := of_references.n_cut:
             note(f"{test_set.name}: {number_of(count, 'reference')} {limit}, for the loss only")
     segmenter, words = translator.target.segmenter, None
     if segmenter.tokenizer.finds_words:  # then the table of BLEU-1 to BLEU-4 counts these, not BLEU's own tokens
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
-        words = Words(name, hypotheses, [segmenter.tokenize(line) for line in test_set.references])
-    text = "\n".join([*test_set.sources, *test_set.references]).encode("utf-8", "replace")
+        references = [[segmenter.tokenize(line) for line in one] for one in test_set.all_references]
+        words = Words(name, hypotheses, references)
+    text = "\n".join(chain(test_set.sources, *test_set.all_references)).encode("utf-8", "replace")
     rounded = translator.weights if translator.weights != FLOAT32 else None
     return Output(
         [translation.text for translation in translations],
