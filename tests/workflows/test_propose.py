@@ -408,10 +408,10 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
         "kind": "text",
         "train": (files["train"],),
         "validation": files["dev"],
-        "test": {name: files[name] for name in ("dev2", "newstest2014")},
+        "test": {name: files[name] for name in ("newstest2014", "dev2")},
     }
     assert proposal.pairs == 200
-    tests = "test dev2 (20 pairs), newstest2014 (40 pairs)"
+    tests = "test newstest2014 (40 pairs), dev2 (20 pairs)"  # a real test set first
     said = f"by the names of the files: training train; validation dev (30 pairs); {tests}"
     assert ("splits", said) in proposal.summary
     Path("c.yaml").write_text(proposal.text, encoding="utf-8")
@@ -419,8 +419,8 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
     assert {name: split.pairs for name, split in report.splits.items()} == {
         "train": 200,
         "validation": 30,
-        "dev2": 20,
         "newstest2014": 40,
+        "dev2": 20,
     }
     assert capsys.readouterr().err == ""
 
@@ -448,7 +448,7 @@ def test_files_that_are_named_as_splits_are_not_mixed(capsys: pytest.CaptureFixt
         ),
         ({"train": 90, "dev__a": 20, "dev__b": 30}, ["train"], "dev/*", []),
         ({"train": 90, "newsdev2016": 30, "newsdiscusstest": 30}, ["train"], "newsdev2016", ["newsdiscusstest"]),
-        ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-dev", "train-test"]),
+        ({"train": 90, "train-dev": 30, "train-test": 30, "dev": 9}, ["train"], "dev", ["train-test", "train-dev"]),
         ({"train": 90, "dev_test": 30, "DevData": 20}, ["train"], "DevData", ["dev.test"]),
         ({"train__train": 90, "train__dev": 20, "train__test": 20}, ["train/train"], "train/dev", ["test"]),
         (

@@ -147,6 +147,17 @@ def test_what_a_folder_has_beside_its_pairs_is_named(capsys: pytest.CaptureFixtu
     assert "f: not read: flores/dev/deu_Latn.dev | newstest2014-deen-src.de.sgm\n" in said
 
 
+def test_the_first_test_set_is_no_further_validation_set() -> None:
+    """As in IWSLT and KFTT. It is the one that `tmt evaluate` scores by default."""
+    for number, name in enumerate(("train", "dev2010", "dev2012", "tst2010", "tune")):
+        pairs = slice(40 * number, 40 * (number + 1)) if number else slice(None)
+        for side, lines in (("de", DE), ("en", EN)):
+            _write(f"corpus/{name}.{side}", lines[pairs])
+    (corpus,) = propose_config("corpus").config.data.corpus
+    assert corpus.validation.source == "corpus/dev2010.de"
+    assert list(corpus.test) == ["tst2010", "dev2012", "tune"]
+
+
 @pytest.mark.parametrize("by_path", [False, True])
 def test_lines_about_talks_are_named_as_no_sentences(by_path: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """As in the files `train.tags` of IWSLT."""

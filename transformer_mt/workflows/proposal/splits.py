@@ -129,7 +129,8 @@ def _with_splits(
     splits: dict[str, Any] = {"files" if validation is None else TRAIN: _all_of(train)}
     if validation is not None:
         splits[VALIDATION] = validation.value
-    if tests := [one for one in sets if one is not validation]:
+    # Further validation sets are scored, too. The first set is the one that is scored by default: a real test set.
+    if tests := sorted((one for one in sets if one is not validation), key=lambda one: one.role != TEST):
         splits[TEST] = {one.name: one.value for one in tests}
         said += f"; test {', '.join(map(str, tests))}"
     return _replaced(entry, splits), said
