@@ -83,6 +83,34 @@ def test_at_the_beginning_of_a_sentence_a_term_in_its_own_case_comes_first() -> 
         assert found("Turkey eats turkey.", **entries) == [("Turkey", "Türkei"), ("turkey", "Truthahn")]
 
 
+def test_a_sentence_may_begin_after_the_signs_of_other_scripts() -> None:
+    for term, line in (
+        ("βιβλίο", "Τι κάνεις; Βιβλίο αγόρασα."),
+        ("գիրք", "Բարև։ Գիրք տուր։"),
+        ("yes", "نعم؟ Yes"),
+    ):
+        assert Glossary({term: "x"}).terms(line), line
+    assert not Glossary({"buch": "x"}).terms("ja; Buch")
+
+
+def test_turkish_has_two_letters_i() -> None:
+    glossary = Glossary({"iyi": "good", "ısparta": "Isparta"})
+    assert [term.source for term in glossary.terms("İyi günler. Isparta güzel.")] == ["İyi", "Isparta"]
+    assert not glossary.terms("bir İyi ve Isparta")
+    assert Glossary({"istanbul": "x"}, ignore_case=True).terms("bir İSTANBUL")
+
+
+def test_a_joiner_is_inside_a_word() -> None:
+    glossary = Glossary({"دانش": "knowledge", "دانش‌آموز": "student"})
+    assert [term.target for term in glossary.terms("دانش‌آموز با دانش")] == ["student", "knowledge"]
+    assert not Glossary({"آموز": "x"}).terms("دانش‌آموز")
+
+
+def test_digits_of_other_scripts_are_not_copied() -> None:
+    """They would be strange in most translations."""
+    assert Glossary({}).terms("٣٬٥٠٠ कल ५ बजे 12,5") == [Term("12,5", "12,5")]
+
+
 def test_any_white_space_may_stand_between_the_words_of_a_term() -> None:
     entries = {"rote Katze": "ginger", "Katze": "feline"}
     for space in ("  ", "\u00a0", "\t", "\n "):

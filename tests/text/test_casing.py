@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.text.casing import Casing
+from transformer_mt.text.casing import Casing, capitalised, lowered
 
 SENTENCES = ["The dog sees Anna.", "Yesterday the dog, a big one, met Anna. The end came.", "It saw the US."]
 
@@ -25,6 +25,39 @@ def test_kept_and_lowered() -> None:
     assert Casing("lower").apply("Über KÖLN") == "über köln"
     assert Casing("lower").undo("über köln") == "über köln"
     assert [Casing(kind).lossless for kind in ("keep", "lower", "true")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "lower"),
+    [
+        ("tr", "İstanbul, Isparta, IŞIK", "istanbul, ısparta, ışık"),
+        ("aze", "İL QIZ", "il qız"),
+        ("en", "İstanbul IS BIG", "istanbul is big"),
+        ("el", "ΣΑΣ", "σας"),
+        ("de", "STRAẞE", "straße"),
+    ],
+)
+def test_lower_case_is_that_of_the_language(language: str, text: str, lower: str) -> None:
+    assert lowered(text, language) == lower
+    assert Casing("lower", language).apply(text) == lower
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "upper"),
+    [
+        ("tr", "iyi", "İyi"),
+        ("tr", "ısı", "Isı"),
+        ("en", "iyi", "Iyi"),
+        ("ka", "კაცმა", "კაცმა"),
+        ("de", "ßa", "ßa"),
+        ("hr", "ǆep", "ǅep"),
+        ("ko", "그는", "그는"),
+        ("", "", ""),
+    ],
+)
+def test_a_sentence_begins_as_its_language_writes_it(language: str, text: str, upper: str) -> None:
+    assert capitalised(text, language) == upper
+    assert Casing("true", language).undo(text) == upper
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,17 @@ def test_a_language_may_have_three_letters(short: str, long: str) -> None:
     assert ("\u200c" in clean_text("می\u200cخواهم", rules, short)) == (short != "ko")
 
 
+def test_emoji_that_a_joiner_makes_one_stay_one() -> None:
+    family = "👨\u200d👩\u200d👧 und ❤\ufe0f\u200d🔥"
+    assert clean_text(family, DEFAULT, "de") == family
+    assert clean_text("a\u200d👧 👧\u200db a\u200db", DEFAULT, "de") == "a👧 👧b ab"
+
+
+@pytest.mark.parametrize("language", ["fa", "pes", "prs", "hi", "npi", "ory", "awa", "mni", "azb"])
+def test_joiners_stay_also_by_the_codes_of_flores(language: str) -> None:
+    assert clean_text("می\u200cشناسد", DEFAULT, language) == "می\u200cشناسد"
+
+
 def test_joiners_stay_in_languages_that_spell_with_them() -> None:
     assert clean_text("می\u200cخواهم", DEFAULT, "fa") == "می\u200cخواهم"
     for language in ("as", "or", "sa", "ku", "ug"):

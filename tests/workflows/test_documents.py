@@ -461,6 +461,9 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
         ("html", "<p>im <a>[12]</a> Park m<sup>2</sup>", "<p>IM <a>[12]</a> PARK M<sup>2</sup>"),
         ("html", "<p>Haus<sup>®</sup>, Katze<sup>-1</sup>. (im)<sup>2</sup> Park<sup>2</sup>(im)", None),
         ("html", "<p>im <a href=x>[1]</a>, <a href=x>[2]</a> und (<a href=x>[3]</a>) Park<sup>1</sup>und", None),
+        # Signs and letters of other scripts: a note after them, and a sign of theirs in a tag.
+        ("html", "<p>Hund<b>؟ </b>Park<b>।</b>", "<p>HUND؟<b></b> PARK।<b></b>"),
+        ("html", "<p>Hund؟<sup>1</sup> किताब<sup>2</sup>, Park", "<p>HUND؟<sup>1</sup> किताब,<sup>2</sup> PARK"),
         ("html", "<p>Park<i> </i><sup>1</sup></p>", "<p>PARK<i></i> <sup>1</sup></p>"),
         # Tags that say more than how a text looks keep their punctuation.
         ("html", "<p>Haus <a href=x>»</a> im <del>.</del><ins>!</ins> <q>.</q> und <s>,</s>", None),

@@ -1509,6 +1509,19 @@ def test_the_vocabulary_that_is_proposed_fits_what_is_left_for_training(number: 
     prepare(proposal.config.model_copy(update={"data": proposal.config.data.model_copy(update={"workers": 1})}))
 
 
+def test_two_vocabularies_have_the_sizes_of_their_own_texts() -> None:
+    """Chinese has many characters; three different words of English have few pieces."""
+    characters = [chr(0x4E00 + 7 * number) for number in range(700)]
+    rows = [
+        ("".join(characters[n % 700 : n % 700 + 4]), f"{('old', 'new', 'red')[n % 3]} house {n}") for n in range(900)
+    ]
+    proposal = propose_config(_table("a.tsv", rows), "zh", "en")
+    source, target = proposal.config.source_tokenizer.size, proposal.config.target_tokenizer.size
+    assert source > 1.4 * 700 > 200 > target
+    assert f"{source:,} pieces of the source and {target} of the target" in dict(proposal.summary)["model"]
+    prepare(proposal.config.model_copy(update={"data": proposal.config.data.model_copy(update={"workers": 1})}))
+
+
 @pytest.mark.parametrize(("updates", "epochs"), [(5, 160), (25, 120), (75, 40), (90, 40)])
 def test_few_pairs_get_enough_updates(updates: int, epochs: int) -> None:
     """40 epochs of 500 pairs are too few: docs/log.md."""

@@ -24,6 +24,16 @@ CODES = {  # English name, own name and names in German, French, Spanish, Italia
     "coréen": "ko", "espagnol": "es", "néerlandais": "nl", "portugais": "pt", "russe": "ru", "alemán": "de",
     "coreano": "ko", "francés": "fr", "inglés": "en", "inglês": "en", "inglese": "en", "tedesco": "de",
 }  # fmt: skip
+_RARER_NAMES = {  # their codes are no columns, endings or words of names: `my`, `am`, `so`, `ml`
+    "afrikaans": "af", "albanian": "sq", "amharic": "am", "armenian": "hy", "azerbaijani": "az", "basque": "eu",
+    "belarusian": "be", "bosnian": "bs", "burmese": "my", "cantonese": "yue", "esperanto": "eo", "filipino": "tl",
+    "galician": "gl", "georgian": "ka", "gujarati": "gu", "hausa": "ha", "igbo": "ig", "javanese": "jv",
+    "kannada": "kn", "kazakh": "kk", "khmer": "km", "kurdish": "ku", "lao": "lo", "luxembourgish": "lb",
+    "macedonian": "mk", "malayalam": "ml", "maltese": "mt", "marathi": "mr", "nepali": "ne", "odia": "or",
+    "pashto": "ps", "punjabi": "pa", "sinhala": "si", "somali": "so", "tagalog": "tl", "tibetan": "bo", "xhosa": "xh",
+    "yiddish": "yi", "yoruba": "yo", "zulu": "zu", "العربية": "ar", "فارسی": "fa", "עברית": "he", "हिन्दी": "hi",
+    "ไทย": "th", "türkçe": "tr", "ελληνικά": "el", "čeština": "cs",
+}  # fmt: skip
 MISTAKEN = {  # codes of countries, used by mistake, and an old code -> what was probably meant
     "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kp": "ko", "kr": "ko", "ua": "uk", "vn": "vi",
     "iw": "he",
@@ -44,6 +54,8 @@ _RARER_THREE_LETTERS = {  # not names of columns: some are words
     "tgl": "tl", "jav": "jv", "hat": "ht", "lat": "la", "ltz": "lb", "oci": "oc", "bre": "br", "gla": "gd", "fry": "fy",
     "amh": "am", "hau": "ha", "ibo": "ig", "yor": "yo", "zul": "zu", "xho": "xh", "sna": "sn", "som": "so", "orm": "om",
     "kin": "rw", "mlg": "mg", "asm": "as", "ori": "or", "snd": "sd", "tuk": "tk", "kir": "ky", "tgk": "tg", "uig": "ug",
+    "pes": "fa", "prs": "fa", "arb": "ar", "npi": "ne", "ory": "or", "swh": "sw", "zsm": "ms", "khk": "mn", "azj": "az",
+    "uzn": "uz", "kmr": "ku", "pbt": "ps", "lvs": "lv", "ekk": "et", "als": "sq", "plt": "mg", "gaz": "om", "ydd": "yi",
     "kur": "ku", "yid": "yi", "san": "sa", "lin": "ln", "wol": "wo", "bak": "ba", "chv": "cv", "cor": "kw", "glv": "gv",
 }  # fmt: skip
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
@@ -61,13 +73,13 @@ def code_of(text: str) -> str | None:
     """The code of a language by its name, or by a longer or mistaken code or locale: `German`, `kor`, `jp`, `ko-KR`."""
     word = unicodedata.normalize("NFC", text).strip().casefold()
     base = word.replace("_", "-").partition("-")[0]
-    known = {**_THREE_LETTERS, **CODES, **MISTAKEN}
+    known = {**_THREE_LETTERS, **_RARER_NAMES, **CODES, **MISTAKEN}
     return known.get(word) or known.get(base) or (base if base in CODES.values() else None)
 
 
 def name_of(code: str) -> str:
     """The English name of a language, or its code if it is not known."""
-    return next((name.capitalize() for name, known in CODES.items() if known == code), code)
+    return next((name.capitalize() for name, known in {**CODES, **_RARER_NAMES}.items() if known == code), code)
 
 
 WITHOUT_SPACES = frozenset({"zh", "yue", "ja", "th", "lo", "km", "my", "bo"})  # between words

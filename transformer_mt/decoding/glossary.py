@@ -19,7 +19,7 @@ from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import path_of, read_lines
 from transformer_mt.text.copies import NUMBER, PARTICLES, UNBROKEN
-from transformer_mt.text.script import SPACELESS, SPACELESS_LETTER
+from transformer_mt.text.script import ENDS, SPACELESS, SPACELESS_LETTER
 
 _PARTICLES = regex.compile(PARTICLES)
 _LETTER = regex.compile(r"\X")  # with its accents
@@ -28,14 +28,16 @@ _WIDE_SPACE = regex.compile(r"\s\s|[^\S ]")
 _SPACE_OR_NOT = regex.compile(r"\s+|\S")
 _LETTER_OR_DIGIT = regex.compile(r"[\p{L}\p{N}]")
 _NEW_SENTENCE = regex.compile(  # a point after these, a letter or a number usually ends no sentence
-    r"(?:[!?…]|^\s*\d+\.|(?<!\b(?:Dr|Prof|Mrs?|Ms|St|Nr|Hr|Fr|\p{L}|\d+))\.)[\"'”’“‘»«)\]]*\s+[^\p{L}\p{N}\s]*$"
+    rf"(?:[!?…{ENDS}]|(?<=\p{{Greek}});|^\s*\d+\.|(?<!\b(?:Dr|Prof|Mrs?|Ms|St|Nr|Hr|Fr|\p{{L}}|\d+))\.)"
+    r"[\"'”’“‘»«)\]]*\s+[^\p{L}\p{N}\s]*$"
 )
 _LOOK_BACK = 20  # characters
 _MARK = regex.compile(r"\p{M}")
-_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
-_FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
+_IN_WORDS = r"\p{L}\p{M}\p{N}_\u200c\u200d"  # with the joiners of Persian and of the scripts of India
+_WORD = regex.compile(f"[{_IN_WORDS}]")
+_FIRST_WORD = regex.compile(f"[{_IN_WORDS}]+|.", regex.DOTALL)
 # Beside a letter of a script without spaces, a word may begin and end.
-_WORD_START = regex.compile(rf"(?:(?<![\p{{L}}\p{{M}}\p{{N}}_])|(?<=[{SPACELESS}])|(?=[{SPACELESS}]))\S")
+_WORD_START = regex.compile(rf"(?:(?<![{_IN_WORDS}])|(?<=[{SPACELESS}])|(?=[{SPACELESS}]))\S")
 _REMEDY = "Write two columns with one tab between them: the term, and its translation."
 
 
@@ -64,8 +66,8 @@ class Glossary:
         object.__setattr__(self, "entries", _checked(rows, self.ignore_case))
         by_text, lengths = dict[str, list[str]](), dict[str, set[int]]()
         for term in self.entries:
-            by_text.setdefault(term.lower(), []).append(term)
-            lengths.setdefault(_first_word(term, 0).lower(), set()).add(len(term))
+            by_text.setdefault(_folded(term), []).append(term)
+            lengths.setdefault(_folded(_first_word(term, 0)), set()).add(len(term))
         object.__setattr__(self, "_by_text", by_text)
         object.__setattr__(self, "_longest", max(map(len, by_text), default=0))
         object.__setattr__(self, "_lengths", {word: sorted(some, reverse=True) for word, some in lengths.items()})
@@ -116,7 +118,7 @@ class Glossary:
             start = found.start()
             word = _first_word(line, start, start + self._longest + 1)  # a longer one is none of the glossary
             # A term of several words has the whole word; a Korean term may be the beginning of a word.
-            lengths = [*self._lengths.get(word.lower(), ()), *range(min(len(word) - 1, self._longest), 0, -1)]
+            lengths = [*self._lengths.get(_folded(word), ()), *range(min(len(word) - 1, self._longest), 0, -1)]
             ends = (start + length for length in lengths if start + length <= len(line))
             some = ((end, term) for end in ends for term in self._like(line[start:end]))
             for end, term in some:
@@ -126,13 +128,14 @@ class Glossary:
 
     def _like(self, text: str) -> list[str]:
         """The terms with these letters in any case; the one in the same case comes first."""
-        return sorted(self._by_text.get(text.lower(), ()), key=text.__ne__)
+        return sorted(self._by_text.get(_folded(text), ()), key=text.__ne__)
 
     def _same(self, term: str, line: str, start: int, end: int) -> bool:
         text = line[start:end]
         if self.ignore_case:
-            return text.lower() == term.lower()
-        return text == term or (text == term[0].upper() + term[1:] and _begins_sentence(line, start))
+            return _folded(text) == _folded(term)
+        capitals = (term[0].upper(), "İ") if term[0] == "i" else term[0].upper()
+        return text == term or (text[0] in capitals and text[1:] == term[1:] and _begins_sentence(line, start))
 
 
 @dataclass
@@ -182,7 +185,7 @@ def _checked(rows: Iterable[tuple[str, str, str]], ignore_case: bool) -> dict[st
             if len(text.splitlines()) > 1:
                 raise TmtError(f"the {side} has a line break: {text!r}", place=place, remedy="Write it in one line.")
         term = " ".join(unicodedata.normalize("NFC", term).split())
-        other, where = first.setdefault(term.lower() if ignore_case else term, (translation, place))
+        other, where = first.setdefault(_folded(term) if ignore_case else term, (translation, place))
         if other != translation:
             raise TmtError(
                 f"'{term}' has another translation in {where}: '{other}'", place=place, remedy="Keep one of the two."
@@ -214,6 +217,11 @@ def _begins_sentence(line: str, start: int) -> bool:
     """Whether nothing but signs stands before a place in the line, or in its sentence."""
     before = line[max(0, start - _LOOK_BACK) : start]
     return (start <= _LOOK_BACK and not _LETTER_OR_DIGIT.search(before)) or _NEW_SENTENCE.search(before) is not None
+
+
+def _folded(text: str) -> str:
+    """The text in lower case, with one letter for i and ı: which one is the small I depends on the language."""
+    return text.replace("İ", "i").lower().replace("ı", "i")
 
 
 def _first_word(text: str, start: int, end: int | None = None) -> str:

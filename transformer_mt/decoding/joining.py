@@ -54,11 +54,16 @@ def join(parts: Sequence[Translation], sources: Sequence[str], language: str, n_
 
 
 def _separator(source: str, language: str) -> str:
-    """What stands after a translated sentence: the white space of the source, without tabs and line breaks."""
+    """What stands after a translated sentence: the white space of the source, without tabs and line breaks.
+
+    A space as wide as a Chinese character stands only between sentences of such characters.
+    """
     spaces = source[len(source.rstrip()) :]
-    if two_letters(language) in _WITHOUT_SPACES and len(spaces) <= 1:
+    is_wide = two_letters(language) in _WITHOUT_SPACES
+    if is_wide and len(spaces) <= 1:
         return ""
-    return "".join(one if unicodedata.category(one) == "Zs" else " " for one in spaces) or " "
+    kept = (one if unicodedata.category(one) == "Zs" and (is_wide or one != "\u3000") else " " for one in spaces)
+    return "".join(kept) or " "
 
 
 def _joined(parts: Sequence[_Part], choice: Sequence[int], total: Total) -> Hypothesis:

@@ -34,6 +34,7 @@ from transformer_mt.decoding.terms import (
     reopened,
     spans_of_terms,
 )
+from transformer_mt.text.casing import capitalised
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS, UNK
@@ -257,7 +258,7 @@ class TermReader:
         lower = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
         if lower or place.owner.copies or not place.text.split(" ")[0].islower():
             return place.text
-        return place.text[:1].upper() + place.text[1:]
+        return capitalised(place.text, self.target.segmenter.language)
 
 
 def _read_parts(line: str, spans: Sequence[Span], stand_ins: Mapping[Term, str]) -> list[tuple[str, str]]:

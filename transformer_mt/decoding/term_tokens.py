@@ -11,6 +11,7 @@ import regex
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.request import Constraint
 from transformer_mt.decoding.terms import JOINING, Term
+from transformer_mt.text.casing import capitalised
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS, UNK
@@ -73,7 +74,7 @@ class TermTokens:
         """The constraint by the term's own tokens; None if the vocabularies do not know it well."""
         forms = [term.target]
         if not term.is_copy and term.target[:1].islower():
-            forms.append(term.target[:1].upper() + term.target[1:])  # as at the start of a sentence
+            forms.append(capitalised(term.target, self.target.segmenter.language))  # as at the start of a sentence
         constraint = self._constraint(*forms)
         if constraint is None or not term.is_copy:
             return constraint

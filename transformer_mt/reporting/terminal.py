@@ -61,6 +61,6 @@ def _rows(line: str, columns: int, indent: str) -> list[str]:
 
 
 def columns_of_text(text: str) -> int:
-    """Number of terminal columns that a text takes: two for a Hangul letter, none for a combining accent."""
+    """Number of terminal columns that a text takes: two for a Hangul letter, none for an accent or a joiner."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
+    return len(text) + wide - sum(unicodedata.category(letter) in ("Mn", "Me", "Cf") for letter in text)

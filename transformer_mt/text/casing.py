@@ -10,19 +10,39 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from transformer_mt.config.languages import two_letters
 from transformer_mt.files.opening import read_small
 
 FILE = "truecase.txt"
 LARGEST = 1 << 26  # bytes of that file
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[.?!]")
+_DOTLESS = {"tr", "az"}  # languages with ı beside i
 _SENTENCE_START = re.compile(r"(?:^|[.?!]\s)[^\w\s]*\w")
 
 
-class Casing:
-    """The case step before a tokenizer, and its inverse. lossless: the inverse gives the same text back."""
+def lowered(text: str, language: str) -> str:
+    """The text in lower case. I is the capital of ı in Turkish and Azerbaijani, and İ that of i everywhere."""
+    if two_letters(language) in _DOTLESS:
+        text = text.replace("I", "ı")
+    return text.replace("İ", "i").lower()
 
-    def __init__(self, kind: str) -> None:
+
+def capitalised(text: str, language: str) -> str:
+    """The text as it begins a sentence. Georgian letters, and those with a capital of two letters, such as ß, stay."""
+    first = "İ" if text[:1] == "i" and two_letters(language) in _DOTLESS else text[:1].title()
+    return first + text[1:] if len(first) == 1 else text
+
+
+class Casing:
+    """The case step before a tokenizer, and its inverse.
+
+    language: ISO code
+    lossless: whether the inverse gives the same text back
+    """
+
+    def __init__(self, kind: str, language: str = "") -> None:
         self.kind = kind
+        self.language = language
         self.lossless = kind == "keep"
         self._truecaser = None
         if kind == "true":
@@ -37,7 +57,7 @@ class Casing:
     def apply(self, text: str) -> str:
         """The sentence in the case that the tokenizer sees."""
         if self.kind == "lower":
-            return text.lower()
+            return lowered(text, self.language)
         if self._truecaser is not None:
             words = iter(self._truecaser.truecase(" ".join(_WORD.findall(text)), use_known=True))
             return _WORD.sub(lambda _: next(words), text)
@@ -46,7 +66,7 @@ class Casing:
     def undo(self, text: str) -> str:
         """The text with upper case at sentence starts, if it was truecased; lower-casing cannot be undone."""
         if self.kind == "true":
-            return _SENTENCE_START.sub(lambda start: start[0][:-1] + start[0][-1].upper(), text)
+            return _SENTENCE_START.sub(lambda start: start[0][:-1] + capitalised(start[0][-1], self.language), text)
         return text
 
     def save(self, folder: Path) -> None:

@@ -18,12 +18,30 @@ TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules
 
 # Invisible, and harmful in a vocabulary: zero-width characters, direction marks, byte order mark.
 _ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
-_JOINERS = "\u200c\u200d"
 _WRITTEN_WITH_JOINERS = {"fa", "ur", "ps", "ku", "ckb", "sd", "ug", "hi", "mr", "ne", "sa", "mai", "bho", "kok", "ks"}
-_WRITTEN_WITH_JOINERS |= {"bn", "as", "gu", "pa", "or", "ta", "te", "kn", "ml", "si"}
+_WRITTEN_WITH_JOINERS |= {
+    "bn",
+    "as",
+    "gu",
+    "pa",
+    "or",
+    "ta",
+    "te",
+    "kn",
+    "ml",
+    "si",
+    "awa",
+    "mag",
+    "hne",
+    "gom",
+    "doi",
+    "brx",
+}
+_WRITTEN_WITH_JOINERS |= {"mni", "azb", "glk", "mzn", "lrc"}
+_EMOJI = "\u2600-\u27bf\ufe0f\U0001f000-\U0001faff"  # joined, two of them are one: a family, a flag
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
-NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
+NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}\u200c]|(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 _SPACE, _SPACES, _BREAK = re.compile(r"\s"), re.compile(r"\s+"), re.compile(r"[\t\n\r\v\f\x1c-\x1f\x85\u2028\u2029]")
 _REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 must not become 100
 

@@ -53,7 +53,7 @@ class Segmenter:
     def __init__(self, config: OneTokenizer, language: str) -> None:
         self.config = config
         self.language = language
-        self.casing = Casing(config.case)
+        self.casing = Casing(config.case, language)
         self.tokenizer: Tokenizer = config.tokenizer(config, language)
         self.lossless = self.tokenizer.lossless and self.casing.lossless
 

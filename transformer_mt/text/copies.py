@@ -84,14 +84,8 @@ _UNIT = (
 )
 
 
-def _number(digit: str, before: str, after: str) -> str:
-    """A pattern of numbers. before, after: sets of what may not stand beside them"""
-    return rf"(?<!{before})[-+]?[$€£¥₩]?{digit}++(?:[.,:/'’-]?{digit}++)*+(?!{after}|{_UNIT})"
-
-
 NUMBER = regex.compile(  # other digits than 0 to 9 would be strange in most translations
-    _number(r"\d", r"[\p{L}\p{N}_.,]", r"[[\p{L}\p{N}_]--[\p{sc=Hangul}]]")
-    + "|"
-    + _number("[0-9]", rf"[[\p{{L}}\p{{N}}_.,]--[{SPACELESS}]]", rf"[[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]]"),
+    rf"(?<![[\p{{L}}\p{{N}}_.,]--[{SPACELESS}]])[-+]?[$€£¥₩]?[0-9]++(?:[.,:/'’-]?[0-9]++)*+"
+    rf"(?![[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]]|{_UNIT})",
     regex.V1,
 )

@@ -8,6 +8,8 @@ from transformer_mt.config.languages import two_letters
 
 # Letters of scripts without spaces between words, for sets in patterns of `regex`.
 SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+ENDS = "؟۔।॥።፧។៕։"  # signs that end a sentence, for sets in patterns: Arabic, Indic, Ethiopic, Khmer, Armenian
+COMMAS = "،؛፣፤፡၊՝·"  # of these and other scripts
 SPACELESS_LETTER = regex.compile(f"[{SPACELESS}]")
 _WRITTEN_IN = {  # Unicode scripts. Languages with two scripts, such as Serbian, are left out
     "Latin": "en de fr es it pt nl af lb sv no nb nn da is fo fi et lv lt pl cs sk sl hr hu ro sq tr ca eu gl oc ga gd"

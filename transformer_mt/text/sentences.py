@@ -23,7 +23,8 @@ _FIRST_LETTER = regex.compile(r"(?<=[.!?…]\s+)\p{Ll}")
 _MORE_CUTS = regex.compile(  # after an ellipsis, and after a sentence in parentheses
     r"(?<=\w…\s+)(?=[\p{Lu}\p{Hangul}])|(?<=^\([^()]*[.!?]\)\s+)(?=\p{Lu})"
     r"|(?=\d)(?<=[。！？｡।۔][」』”’）)]{0,3})(?<!\d[。｡।۔])"  # before a number; these languages write no space there
-    r"|(?<=[។։]\s{0,3})(?<!។ល។\s{0,3})(?!ល។|(?<=\d[។։])\d)(?=[^\s។։\"'»”’)\]』」])"  # Khmer and Armenian full stops
+    r"|(?<=[។៕։]\s{0,3})(?<!។ល។\s{0,3})(?!ល។|(?<=\d[។៕։])\d)(?=[^\s។៕։\"'»”’)\]』」])"  # Khmer and Armenian full stops
+    r"|(?<=፡፡\s{0,3})(?=\p{L})"  # as some write the Amharic full stop
 )
 _BEFORE_ORDINAL = (
     "der|die|das|den|dem|des|am|im|zum|zur|vom|beim|(?:[ms]?ein|ihr|unser|jed|dies)e?[mnrs]?"
@@ -50,9 +51,19 @@ _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the n
         ("ja", r"[」』]", r"と|って"),
         ("", r"\d．", r"\d"),
         ("", r"(?:^|\s)\d{1,2}．\s*", ""),  # the number of an item
-        ("hi", r"(?<!\p{L})(?:डॉ|श्री|प्रो)\.\s+", ""),
-        ("ar", r"(?<!\p{L}|فيتامين\s)[دأ]\.\s+", ""),
-        ("th", r"(?<!\p{L})(?:ดร|นพ)\.\s+", ""),
+        ("zh yue", r"[”’」』]", r"\p{Han}{1,4}?[说說道问問喊]"),  # “走吧！”他说。
+        ("hi mr ne", r"(?<!\p{L})(?:डॉ|श्री|प्रो|मा)\.\s+", ""),
+        ("bn", r"(?<!\p{L})(?:ডা|ড|মো)\.\s+", ""),
+        ("ta", r"(?<!\p{L})(?:திரு|திருமதி|டாக்டர்)\.\s+", ""),
+        ("ar", r"(?<!\p{L}|فيتامين\s)[دأ]\.\s*", ""),
+        ("ar", r"(?<!\p{L})ص\.\s+", r"\d"),  # a page
+        ("fa", r"(?<!\p{L})د\.\s+", ""),
+        ("ur", r"(?<![\p{L}\p{M}])\p{L}\.\s*", ""),  # the initials of a name
+        ("th", r"(?<!\p{L})[ดน]\.", r"[ชญส]\."),  # ด.ช.
+        ("th", r"(?<!\p{L})(?:ดร|นพ|[ดน]\.[ชญส])\.\s+", ""),
+        ("vi", r"\b(?:TP|TS|Th[sS]|GS|PGS|BS)\.\s+", ""),
+        ("sw", r"\b(?:Dkt|Bw|Bi)\.\s+", ""),
+        ("tr az", r"\bvb\.\s+", r"\p{Ll}"),
         ("de", rf"(?i:\b(?:{_BEFORE_ORDINAL}))\s+\d{{1,2}}\.\s+", _AFTER_ORDINAL),  # der 1. FC
         ("de", r"\d{1,2}\.\s+", rf"(?:{_MONTHS}|Jh\.|Jahrhundert)"),
         ("de", r"\b(?:Fa|inkl|exkl|zzgl|max|mind|Bsp|Dipl|Ing)\.\s+", ""),
@@ -117,6 +128,6 @@ def _is_one(piece: str, following: str, language: str) -> bool:
     if not _LETTER.search(following) and not _DIGIT.search(following):  # closing marks, a smiley
         return True
     return any(
-        (not languages or language == languages) and end.search(piece) and start.match(following)
+        (not languages or language in languages.split()) and end.search(piece) and start.match(following)
         for languages, end, start in _ONE_SENTENCE
     )

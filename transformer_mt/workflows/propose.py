@@ -138,6 +138,7 @@ def _name(path: Path) -> str:
 _SHOWN = 8  # files, in a list
 FEW_PAIRS = 10_000
 _OF_FEW = "translations of sentences like these; so few pairs teach no other text (docs/recipes.md, Few sentences)"
+_SPARE = 30  # pieces beside the characters: marks, and a few of several characters
 _LONGEST_NAME = 60  # characters; a name may have 100, with what is added for teachers and trials
 
 
@@ -153,20 +154,19 @@ class _Choice:
     def proposal(self, minutes: float | None, file: str) -> Proposal:
         shared = same_script(*self.found.languages)
         sizes = sizes_for(self.count.different, shared, self.machine.device.type == "cuda")
-        sizes, lengths = self._fitting(sizes, shared)
+        vocabularies, lengths = self._fitting(sizes, shared)
         pieces = (float(lengths[0].mean()), float(lengths[1].mean()))
         longer = np.maximum(*lengths)[by_length(*lengths)]
         share = (self.count.different - self._held_out(VALIDATION) - self._held_out(TEST)) / len(longer)
         updates = max(1, round(len(cut(longer, BatchSize(tokens=sizes.batch_tokens))) * share))
-        config = Config.model_validate(self._values(sizes, shared, updates))
+        config = Config.model_validate(self._values(sizes, vocabularies, shared, updates))
         machine = set_up(config.runtime)
-        vocabulary = (sizes.vocabulary, sizes.vocabulary)
         validation = min(MOST, PLOTS + A_PAIR * (self._held_out(VALIDATION) or MOST_HELD_OUT))
         validation *= updates / (validate_every(updates) or updates)
-        epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + validation
+        epoch_seconds = updates * seconds_an_update(config, vocabularies, pieces, machine) + validation
         epochs = epochs_for(sizes, updates) if minutes is None else max(1, int(minutes * 60 / epoch_seconds))
         sizes = replace(sizes, epochs=epochs)
-        values = self._values(sizes, shared, updates)
+        values = self._values(sizes, vocabularies, shared, updates)
         spent = sizes.epochs * epoch_seconds / 60
         time = f"{_plain_minutes(spent)} on this machine ({machine.describe()})"
         by = "the time that you gave" if minutes is not None else "the number of pairs"
@@ -180,40 +180,45 @@ class _Choice:
             spent,
             (
                 *self._summary(),
-                ("model", self._model(sizes, shared)),
+                ("model", self._model(sizes, vocabularies, shared)),
                 ("training", f"{sizes.epochs} epochs: {time}"),
                 *([("expect", _OF_FEW)] if self.count.different < FEW_PAIRS else []),
             ),
         )
 
-    def _fitting(self, sizes: Sizes, shared: bool) -> tuple[Sizes, tuple[Counts, Counts]]:
-        """The sizes with a vocabulary that the text allows, and the pieces of sentences of both sides."""
+    def _fitting(self, sizes: Sizes, shared: bool) -> tuple[tuple[int, int], tuple[Counts, Counts]]:
+        """The sizes of both vocabularies that the text allows, and the pieces of sentences of both sides."""
         sides = [[pair.source for pair in self.count.some], [pair.target for pair in self.count.some]]
         # What is left for the training split, and a margin: cleaning drops pairs.
         kept = max(1, int(len(sides[0]) * (1 - 3 * held_out(self.count.different) / self.count.different)))
         texts = [side[:kept] for side in sides]
-        vocabulary = sizes.vocabulary
-        characters = [len(set("".join(side))) for side in sides]
-        needed = len(set("".join(sides[0] + sides[1]))) if shared else max(characters)
-        while vocabulary < 1.5 * needed:  # Chinese and Japanese have thousands of characters
+        characters = [len(set("".join(side))) for side in ([sides[0] + sides[1]] if shared else sides)]
+        some = zip([texts[0] + texts[1]] if shared else texts, characters, strict=True)
+        trained = [self._trained(text, sizes.vocabulary, number) for text, number in some]
+        both = trained[0], trained[-1]
+        source, target = (
+            np.array([len(one.tokenize(text)) + 1 for text in side]) for side, one in zip(sides, both, strict=True)
+        )
+        return (both[0].config.size, both[1].config.size), (source, target)
+
+    def _trained(self, sentences: Sequence[str], vocabulary: int, characters: int) -> SentencepieceTokenizer:
+        """A tokenizer with a vocabulary of this size, or of the nearest one that the text has pieces for.
+
+        characters: different ones. Chinese and Japanese have thousands, and all of them must have a place.
+        """
+        while vocabulary < 1.5 * characters:
             vocabulary *= 2
         while True:
+            options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=vocabulary, split_digits=True)
+            tokenizer = SentencepieceTokenizer(options, self.found.languages[0])
             try:
-                trained = [self._trained(text, vocabulary) for text in ([texts[0] + texts[1]] if shared else texts)]
-                break
+                tokenizer.train(sentences)
+                return tokenizer
             except TmtError as error:
-                if "too small" not in error.message or vocabulary < 40:
+                smaller = max(vocabulary * 3 // 4, characters + _SPARE)
+                if "too small" not in error.message or smaller >= vocabulary:
                     raise
-                vocabulary = vocabulary * 3 // 4
-        both = zip(sides, (trained[0], trained[-1]), strict=True)
-        source, target = (np.array([len(one.tokenize(text)) + 1 for text in side]) for side, one in both)
-        return replace(sizes, vocabulary=vocabulary), (source, target)
-
-    def _trained(self, sentences: Sequence[str], vocabulary: int) -> SentencepieceTokenizer:
-        options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=vocabulary, split_digits=True)
-        tokenizer = SentencepieceTokenizer(options, self.found.languages[0])
-        tokenizer.train(sentences)
-        return tokenizer
+                vocabulary = smaller
 
     def _held_out(self, split: str) -> int:
         """Pairs that are divided from those for training."""
@@ -228,11 +233,14 @@ class _Choice:
         sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
         return [len(Batch(side).in_lower_case()) > USUAL[LOWER] * len(pairs) for side in sides]
 
-    def _values(self, sizes: Sizes, shared: bool, updates: int) -> dict[str, Any]:
+    def _values(self, sizes: Sizes, vocabularies: tuple[int, int], shared: bool, updates: int) -> dict[str, Any]:
         """The config as in its file."""
-        one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary, "split_digits": True}
         are_lower = [all(self._are_lower())] * 2 if shared else self._are_lower()
-        sides = [one | ({"case": "lower"} if is_lower else {}) for is_lower in are_lower]
+        sides = [
+            {"kind": "sentencepiece", "vocab_size": size, "split_digits": True}
+            | ({"case": "lower"} if is_lower else {})
+            for size, is_lower in zip(vocabularies, are_lower, strict=True)
+        ]
         source, target = self.found.languages
         corpora = [one.entry for one in self.found.corpora]
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
@@ -371,8 +379,10 @@ class _Choice:
             (f"  {target}", " ".join(first.target.split())),
         )
 
-    def _model(self, sizes: Sizes, shared: bool) -> str:
-        pieces = f"{sizes.vocabulary:,} pieces" + (" for both languages" if shared else " for each language")
+    def _model(self, sizes: Sizes, vocabularies: tuple[int, int], shared: bool) -> str:
+        first, second = (f"{size:,}" for size in vocabularies)
+        pieces = f"{first} pieces" + (" for both languages" if shared else " for each language")
+        pieces = pieces if first == second else f"{first} pieces of the source and {second} of the target"
         return f"{sizes.layers}+{sizes.layers} layers of width {sizes.width}, dropout {sizes.dropout}; {pieces}"
 
 

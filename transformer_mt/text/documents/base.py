@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 import regex
 
 from transformer_mt.text.copies import copied
-from transformer_mt.text.script import SPACELESS
+from transformer_mt.text.script import COMMAS, ENDS, SPACELESS
 
 # Elements of HTML inside a sentence, and those that are never translated.
 INLINE = frozenset(
@@ -35,9 +35,11 @@ LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
 _BREAK = regex.compile(rf"(?<=[{SPACELESS}、。，！？：；」』）])[ \t]*(?:\r\n|\r|\n)\s*(?=[{SPACELESS}、。，「『（])")
 _PLAIN = frozenset("b i em strong span u font big small".split())  # tags that only change how a text looks  # noqa: SIM905
-_PUNCTUATION = regex.compile(r"[\s.,;:!?…。、，！？：；\"'“”„‘’«»「」『』()（）]*")  # of a sentence
+_PUNCTUATION = regex.compile(rf"[\s.,;:!?…。、，！？：；\"'“”„‘’«»「」『』()（）{ENDS}{COMMAS}]*")  # of a sentence
 _NOTE = regex.compile(r"[\[(]?(?:\d{1,3}|[*†‡§]{1,3})[\])]?")  # a reference to a footnote
-_NOTED = regex.compile(r"(?:\p{L}{3}|[\p{Hangul}\p{Han}]|[.,;:!?…。！？\"”’»])$")  # other signs after a word: km²
+_NOTED = regex.compile(
+    rf"(?:[\p{{L}}\p{{M}}]{{3}}|[\p{{Hangul}}\p{{Han}}]|[.,;:!?…。！？\"”’»{ENDS}{COMMAS}])$"
+)  # other signs after a word: km²
 _TOUCHED = regex.compile(r"[^\s(\[]$")
 _GOES_ON = regex.compile(r"[\p{L}\p{N}(\-]")
 _SYMBOL = "•·◦▪▫■□●○◆◇▶►➤→※✓✔☑★☆①-⑳❶-❿➀-➓㉠-㉻"  # before an item of a list
@@ -46,7 +48,7 @@ _NUMBER_OF_ITEM = regex.compile(
 )
 _SYLLABLE = "[가나다라마바사아자차카타파하]"  # of Korean lists
 _ITEM = (  # the sign of an item of a list; not `1.`, which may be a date or an ordinal number
-    rf"[{_SYMBOL}]|\d{{1,3}}(?:\.\d{{1,3}})+\.(?!\s*\d)|\d{{1,3}}(?:-\d{{1,3}})?\)|\(?[a-zA-Z]\)|[\[(]\d{{1,3}}[\])]"
+    rf"[{_SYMBOL}]|\d{{1,3}}(?:\.\d{{1,3}})+\.(?!\s*\d)|\d{{1,3}}(?:-\d{{1,3}})?\)|\(?[a-zA-Zء-ي]\)|[\[(]\d{{1,3}}[\])]"
     rf"|\(?{_SYLLABLE}\)|{_SYLLABLE}\.|(?:II|III|IV|VI{{1,3}}|IX)\.|[IVX]{{1,4}}\)"
 )
 ITEM = rf"[-*+–]|\d{{1,3}}\.|{_ITEM}"  # in plain text
