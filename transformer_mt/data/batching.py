@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
-from transformer_mt.data.planning import BatchSize, Cursor, Lengths, Planner
+from transformer_mt.data.planning import BatchSize, Cursor, Planner
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.data.windows import WINDOW_PAIRS
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
@@ -73,14 +73,15 @@ class Batch(NamedTuple):
         return len(self.source_BS) if self.layout is None else self.layout.pairs
 
     def to(self, device: torch.device) -> Batch:
-        source_BS, target_in_BT, target_out_BT, real_N = (moved_to(tensor, device) for tensor in self[:4])
-        layout = None if self.layout is None else self.layout.to(device)
-        return Batch(source_BS, target_in_BT, target_out_BT, real_N, layout)
+        return self._map(lambda tensor: moved_to(tensor, device))
 
     def pinned(self) -> Batch:
         """The batch in memory that a CUDA GPU reads directly."""
-        source_BS, target_in_BT, target_out_BT, real_N = (tensor.pin_memory() for tensor in self[:4])
-        return Batch(source_BS, target_in_BT, target_out_BT, real_N, self.layout and self.layout.pinned())
+        return self._map(Tensor.pin_memory)
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        source_BS, target_in_BT, target_out_BT, real_N = map(function, self[:4])
+        return Batch(source_BS, target_in_BT, target_out_BT, real_N, self.layout and self.layout.map(function))
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first and the second half of the sentences. There must be at least two."""
@@ -172,7 +173,8 @@ class Batches:
             size,
             seed,
             parts or [(len(store), 1.0)],
-            lengths=Lengths(self._growth(), max_length),
+            growth=self._growth(),
+            longest=max_length,
             bucket_by_length=bucket_by_length,
             packing=packing,
             most=window,

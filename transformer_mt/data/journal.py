@@ -57,7 +57,6 @@ R = TypeVar("R", bound=Result)
 class Task(NamedTuple):
     """Work for one call of a worker. known: the result of an interrupted run as JSON, or None"""
 
-    name: str
     item: Any
     known: str | None
 
@@ -122,9 +121,9 @@ class Journal:
 
         def tasks() -> Iterator[Task]:
             for name, item in items:
-                known = self._known.get(name, ("", ""))
+                known, result = self._known.get(name, ("", None))
                 names.append(name)
-                yield Task(name, item, known[1] if known[0] == identity and known[1] else None)
+                yield Task(item, result if known == identity else None)
 
         names: list[str] = []
         for number, (result, new) in enumerate(workers.map(Resuming(work, kind, self.folder), tasks())):

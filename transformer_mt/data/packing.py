@@ -10,7 +10,7 @@ update. A span is a sentence, a piece of the tail, or empty; span x of the sourc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,12 +48,9 @@ class Layout(NamedTuple):
     longest: int
     pairs: int
 
-    def to(self, device: torch.device) -> Layout:
-        source_positions_S, target_positions_T, source_X, target_X = (moved_to(one, device) for one in self[:4])
-        return Layout(source_positions_S, target_positions_T, source_X, target_X, self.longest, self.pairs)
-
-    def pinned(self) -> Layout:
-        source_positions_S, target_positions_T, source_X, target_X = (one.pin_memory() for one in self[:4])
+    def map(self, function: Callable[[Tensor], Tensor]) -> Layout:
+        """The layout with the results of a function for its tensors."""
+        source_positions_S, target_positions_T, source_X, target_X = map(function, self[:4])
         return Layout(source_positions_S, target_positions_T, source_X, target_X, self.longest, self.pairs)
 
 

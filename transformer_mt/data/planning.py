@@ -124,29 +124,12 @@ class Plan(NamedTuple):
     real: int
 
 
-class Lengths:
-    """Tokens of both sides of a pair, as the plan counts them: stored ones, or estimated for sampled segmentations.
-
-    growth:  mean growth of both sides by sampling; None: there is no sampling
-    longest: longest segmentation that is sampled, in tokens
-    """
-
-    def __init__(self, growth: tuple[float, float] | None = None, longest: int = 1 << 30) -> None:
-        self.growth, self.longest = growth, longest
-        self.at_least_stored = False
-
-    def __call__(self, side: int, stored: Counts) -> Counts:
-        if self.growth is None:
-            return stored
-        expected: Counts = np.minimum(np.ceil(stored * self.growth[side]), self.longest).astype(np.int64)
-        return np.maximum(expected, stored) if self.at_least_stored else expected
-
-
 class Planner:
     """Plans the batches of a training.
 
     parts:   size and weight of each corpus in the store
-    lengths: of the pairs
+    growth:  mean growth of the lengths of both sides by sampling; None: there is no sampling
+    longest: longest segmentation that is sampled, in tokens
     packing: see `Batches`
     most:    pairs of a window
     """
@@ -158,13 +141,14 @@ class Planner:
         seed: int,
         parts: Sequence[tuple[int, float]],
         *,
-        lengths: Lengths,
+        growth: tuple[float, float] | None = None,
+        longest: int = 1 << 30,
         bucket_by_length: bool = True,
         packing: bool = False,
         most: int = WINDOW_PAIRS,
     ) -> None:
         self.store, self.size, self.seed, self.parts = store, size, seed, parts
-        self.lengths, self.bucket_by_length = lengths, bucket_by_length
+        self.growth, self.longest, self.bucket_by_length, self.packing = growth, longest, bucket_by_length, packing
         self.pairs = epoch_size(parts)
         is_small = self.pairs <= most and (len(store) <= most or self.pairs < TINY_EPOCH)
         self.windows = 1 if is_small else windows_of(self.pairs, most)
@@ -173,22 +157,28 @@ class Planner:
         self._planning = Lock()  # so that no two threads make the same plan
 
     def _stream_size(self) -> StreamSize:
-        """The shape of all streams. From here on the plan counts at least the stored lengths, which always fit."""
-        self.lengths.at_least_stored = True
+        """The shape of all streams."""
         assert self.size.tokens is not None, "the config needs batch_tokens for packing"
-        drawn = self.lengths.longest if self.lengths.growth is not None else 0
+        drawn = self.longest if self.growth is not None else 0
         longest, means = [], []
         for number, side in enumerate((self.store.source, self.store.target)):
             if self.windows == 1:
-                tokens = self.lengths(number, side.lengths)
+                tokens = self._lengths(number, side.lengths)
                 weights = np.repeat([weight for _, weight in self.parts], [size for size, _ in self.parts])
                 longest.append(max(drawn, int(tokens.max())))
                 means.append(float(np.average(tokens, weights=weights)))
             else:
-                growth = self.lengths.growth[number] if self.lengths.growth is not None else 1.0
+                growth = self.growth[number] if self.growth is not None else 1.0
                 longest.append(max(drawn, side.longest()))
                 means.append(max(1.0, growth) * self._mean(side.offsets))
         return StreamSize.of(self.size.tokens, means[0], means[1], (longest[0], longest[1]))
+
+    def _lengths(self, side: int, stored: Counts) -> Counts:
+        """Tokens of sentences as the plan counts them: estimated if sampled; in streams never fewer."""
+        if self.growth is None:
+            return stored
+        expected: Counts = np.minimum(np.ceil(stored * self.growth[side]), self.longest).astype(np.int64)
+        return np.maximum(expected, stored) if self.packing else expected
 
     def _mean(self, offsets: Counts) -> float:
         """The mean number of stored tokens of a pair in an epoch."""
@@ -218,7 +208,7 @@ class Planner:
     def _make_plan(self, epoch: int, window: int) -> Plan:
         generator, store, pairs, rows = self._shuffled(epoch, window)
         tokens = store.target.lengths[rows]
-        source, target = self.lengths(0, store.source.lengths[rows]), self.lengths(1, tokens)
+        source, target = self._lengths(0, store.source.lengths[rows]), self._lengths(1, tokens)
         order = None
         if self.streams is not None:
             order = balanced(source, target)

@@ -14,13 +14,13 @@ def weights_of(config: Config, selection: Selection) -> list[float]:
     streams, counts = selection.streams, selection.counts("train")
     parts = [(pairs, stream.weight) for stream, pairs in zip(streams, counts, strict=True)]
     groups = None if config.data.directions is None else [str(stream.origin.direction) for stream in streams]
-    return [weight for _, weight in weighted(parts, config.data.temperature, groups)]
+    return weighted(parts, config.data.temperature, groups)
 
 
 def weighted(
     parts: Sequence[tuple[int, float]], temperature: float | None, groups: Sequence[str] | None = None
-) -> list[tuple[int, float]]:
-    """The pairs and weight of each corpus, with weights by a temperature T if there is one.
+) -> list[float]:
+    """The weight of each corpus, by a temperature T if there is one.
 
     Corpora of n pairs are then seen in proportion to n^(1/T), and an epoch has as many pairs as all together
     (Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild", section 5).
@@ -28,7 +28,7 @@ def weighted(
     groups: the direction of each part: n is then what training sees of a direction by the weights of its corpora
     """
     if temperature is None:
-        return list(parts)
+        return [weight for _, weight in parts]
     names = [str(number) for number in range(len(parts))] if groups is None else groups
     own = [1.0 if groups is None else weight for _, weight in parts]
     totals: defaultdict[str, float] = defaultdict(float)
@@ -37,6 +37,6 @@ def weighted(
     shares = {name: total ** (1 / temperature) for name, total in totals.items()}
     scale = sum(totals.values()) / sum(shares.values())
     return [
-        (pairs, weight * scale * shares[name] / totals[name] if totals[name] else 1.0)
-        for name, (pairs, _), weight in zip(names, parts, own, strict=True)
+        weight * scale * shares[name] / totals[name] if totals[name] else 1.0
+        for name, weight in zip(names, own, strict=True)
     ]

@@ -109,7 +109,7 @@ class _Task:
 
         stream: None: the current one. stop: makes a search end at its next step, with a CancelledError
         """
-        decoder, attentive = _decoder(self.models, self.method.needs_attention), _decoder(self.models, True)
+        decoder, attentive = self._decoder(self.method.needs_attention), self._decoder(True)
         own_device = torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()  # of Triton
         try:
             with torch.inference_mode(), own_device, nullcontext() if stream is None else torch.cuda.stream(stream):
@@ -119,6 +119,11 @@ class _Task:
                 stream.synchronize()  # a search that failed may still run, in memory that is given back now
             for one in (decoder, attentive):
                 one.release()
+
+    def _decoder(self, with_attention: bool) -> Decoder:
+        kind = GraphedDecoder if self.device.type == "cuda" else IncrementalDecoder
+        decoders = [kind(model, with_attention) for model in self.models]
+        return decoders[0] if len(decoders) == 1 else Ensemble(decoders)
 
     def _find(
         self, decoder: Decoder, attentive: Decoder, stop: threading.Event | None, batch: Batch
@@ -231,12 +236,6 @@ def _unless_memory_runs_out(find: Find, batch: Batch) -> list[list[SearchResult]
         if not is_out_of_memory(error):
             raise
     return None
-
-
-def _decoder(models: Sequence[Transformer], with_attention: bool) -> Decoder:
-    on_cuda = models[0].generator.weight.device.type == "cuda"
-    decoders = [(GraphedDecoder if on_cuda else IncrementalDecoder)(model, with_attention) for model in models]
-    return decoders[0] if len(decoders) == 1 else Ensemble(decoders)
 
 
 def translate_ids(

@@ -24,10 +24,12 @@ class Wanted(NamedTuple):
     @classmethod
     def of(cls, given: str | tuple[Any, ...]) -> Wanted:
         """The request; a str is the target. Raises TmtError for another value: callers in Python may give any."""
-        if not isinstance(given, (str, tuple)) or len(given) > len(cls._fields):
+        if isinstance(given, str):
+            return cls(given)
+        if not isinstance(given, tuple) or len(given) > len(cls._fields):
             remedy = 'For example:  wanted="en", or Wanted("en", "ko")'
-            raise TmtError(f"{given!r} is no direction", place="wanted", remedy=remedy)
-        return cls(given) if isinstance(given, str) else cls(*given)
+            raise TmtError(f"{given!r} is not a direction", place="wanted", remedy=remedy)
+        return cls(*given)
 
 
 WHOLE = Wanted()

@@ -74,7 +74,7 @@ def how_to_finish(run: Path) -> str:
         return "Repeat its `tmt train` command; it has no checkpoint yet."
     return (
         "Repeat its `tmt train` command to finish it, or make a model of what it has learnt so far:"
-        f"  tmt average --run {run} --last 1"
+        f"  tmt average --run {shlex.quote(str(run))} --last 1"
     )
 
 

@@ -55,7 +55,7 @@ def for_each_line(given: Iterable[T], name: str, n_lines: int | None) -> Iterato
     name:    of one of them, such as `prefix`
     n_lines: None: not known
     """
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise TmtError(f"{named(given)} is not a list", place=name, remedy=_ONE_EACH)
     if n_lines is not None and isinstance(given, Sized) and len(given) != n_lines:
         raise TmtError(f"{len(given):,} for {number_of(n_lines, 'line')}", place=name, remedy=_ONE_EACH)

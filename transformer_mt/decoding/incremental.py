@@ -94,7 +94,8 @@ class DecoderCache(NamedTuple):
         if missing > 0:
             mask_B11S = F.pad(mask_B11S, (0, missing), value=False)
             memory = tuple(KeyValue(*(F.pad(x_BHSK, (0, 0, 0, missing)) for x_BHSK in layer)) for layer in memory)
-        return cls(memory, bias_of(mask_B11S, example.dtype), n_source=n_source)
+        bias_B11S = example.new_zeros(mask_B11S.shape).masked_fill_(~mask_B11S, -math.inf)
+        return cls(memory, bias_B11S, n_source=n_source)
 
     @property
     def n_families(self) -> int:
@@ -104,7 +105,7 @@ class DecoderCache(NamedTuple):
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
         kept = self._replace(
-            memory=tuple(_select(layer, sentences_B) for layer in self.memory),
+            memory=tuple(KeyValue(*(x_BHSK.index_select(0, sentences_B) for x_BHSK in layer)) for layer in self.memory),
             memory_bias=self.memory_bias.index_select(0, sentences_B),
         )
         if self.cells is None:
@@ -320,13 +321,3 @@ def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
     """[N, H, 1, K] to [G, H, W, K]: the rows of a family take the place of positions."""
     n_rows, n_heads, _, head_width = x_NH1K.shape
     return x_NH1K.view(n_families, n_rows // n_families, n_heads, head_width).transpose(1, 2)
-
-
-def bias_of(mask_BHQM: Tensor, dtype: torch.dtype) -> Tensor:
-    """A bool mask as numbers to add to scores: 0 where a query may attend, minus infinity elsewhere."""
-    bias_BHQM: Tensor = mask_BHQM.new_zeros(mask_BHQM.shape, dtype=dtype).masked_fill_(~mask_BHQM, -math.inf)
-    return bias_BHQM
-
-
-def _select(layer: KeyValue, sentences_B: Tensor) -> KeyValue:
-    return KeyValue(layer.key_BHMK.index_select(0, sentences_B), layer.value_BHMK.index_select(0, sentences_B))

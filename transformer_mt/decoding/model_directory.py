@@ -226,7 +226,7 @@ def save_model_directory(
 
 
 def require_replaceable(folder: Path) -> None:
-    """Raises TmtError if the folder is the current one: it cannot be replaced then."""
-    if folder.resolve() == Path.cwd():
+    """Raises TmtError if the folder is the current one, or has it inside: it cannot be replaced then."""
+    if Path.cwd().is_relative_to(folder.resolve()):
         remedy = "Name another folder, or leave this one first:  cd .."
         raise TmtError("the current folder cannot be replaced", place=folder, remedy=remedy)

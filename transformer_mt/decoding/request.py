@@ -115,9 +115,8 @@ def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: i
 
     The most is at least one more than the prefix and the constraints, but never more than `max_positions`.
     """
-    length, required = len(request.source) - (request.source[-1] == EOS), len(request.prefix)
-    if request.constraints:
-        required += request.constraint_tokens
+    length = len(request.source) - (request.source[-1] == EOS)
+    required = len(request.prefix) + request.constraint_tokens
     longest = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, required + 1)
     longest = longest if max_positions is None else min(longest, max_positions)
     return min(int(decoding.min_length_ratio * length), longest - 1), longest

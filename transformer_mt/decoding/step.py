@@ -15,20 +15,19 @@ from typing import Protocol, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from transformer_mt.kernels.top_candidates import own_kernels
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
-
-Self = TypeVar("Self", bound="Cache")
 
 
 class Cache(Protocol):
     """What a step function keeps about its rows."""
 
-    def select(self: Self, sentences_B: Tensor) -> Self:
+    def select(self, sentences_B: Tensor) -> Self:
         """The cache of these sentences, each with all its rows."""
 
-    def reorder(self: Self, rows_N: Tensor) -> Self:
+    def reorder(self, rows_N: Tensor) -> Self:
         """The cache in which row n continues row rows_N[n] of the same sentence.
 
         There may be more rows than before, if several hypotheses continue the same one.

@@ -70,12 +70,12 @@ def spans_of_terms(line: str, terms: LineTerms) -> list[Span]:
     for term in terms:
         if not isinstance(term, Term):
             raise TmtError(f"{term!r} is not a Term", place="terms", remedy=_EXAMPLE)
-    latest, ends = [len(line)], len(line)  # where each term can be, so that those after it have a place
+    latest, ends = list[int](), len(line)  # where each term can be, so that those after it have a place
     for term in reversed(terms):
         ends = line.rfind(checked_text(term.source, "terms"), 0, max(ends, 0))
         latest.append(ends)
     spans: list[Span] = []
-    for term, last in zip(terms, reversed(latest[1:]), strict=True):
+    for term, last in zip(terms, reversed(latest), strict=True):
         begin, end = spans[-1].end if spans else 0, last + len(term.source)
         start = find(line, term.source, begin, end)
         if start < 0 or not term.source or not checked_text(term.target, "terms").strip():

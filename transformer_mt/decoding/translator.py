@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +40,6 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 DEFAULT = Computing()
 SCORED_TOKENS = 2048  # in a batch; the logits of all positions exist at once
 ALIGN_TOKENS = 12288  # in a batch
-NONE = "none"  # not the path of a module: no attention is recorded
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,10 @@ class Translator(Interpreter):
             logits, weights_BTS = [], torch.zeros(*in_BT.shape, source_BS.shape[1], device=self.device)
             for model in self.models:
                 path = f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
-                with torch.inference_mode(), attention_maps(model, only=path if attentive else NONE) as maps:
+                recorder: AbstractContextManager[dict[str, Tensor]] = nullcontext({})
+                if attentive:
+                    recorder = attention_maps(model, only=path)
+                with torch.inference_mode(), recorder as maps:
                     hidden_BTD = model(source_BS, in_BT)
                     if scored:
                         logits.append(model.generate_logits(hidden_BTD))

@@ -185,10 +185,12 @@ def process_unchanged() -> Iterator[None]:
 
 
 def random_states(device: torch.device) -> dict[str, torch.Tensor]:
-    """The states of the generators that training uses: `cpu`, and `cuda` on a GPU."""
+    """The states of the generators that training uses: `cpu`, and `cuda` or `mps` on a GPU."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        states["mps"] = torch.mps.get_rng_state()
     return states
 
 
@@ -197,6 +199,8 @@ def restore_random_states(states: dict[str, torch.Tensor], device: torch.device)
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)
+    if device.type == "mps" and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])
 
 
 def keep_freed_memory() -> None:

@@ -1,4 +1,4 @@
-"""The processes that train one model together. Ranks are known only here.
+"""The processes that train one model together.
 
 `torchrun` starts the processes and sets the rank of each in the environment. Without it there is a single process, and
 every function here returns at once.
@@ -84,6 +84,8 @@ class World:
 
     def everywhere(self, make: Callable[[], Result], doing: str = "") -> Result:
         """What `make` returns in this process. If it fails in one process, all end."""
+        if self.size == 1:
+            return make()
         box: list[Result] = []
         self._outcomes(lambda: box.append(make()), doing)
         return box[0]
@@ -136,8 +138,6 @@ class World:
         own: _Outcome[Result] = _Outcome(leads=self.is_leader)
         outcomes: list[_Outcome[Result]] = []
         failure: BaseException | None = None
-        if self.size == 1:
-            outcomes = [own]
         ended = Event()
 
         def exchange() -> None:
@@ -147,7 +147,7 @@ class World:
                     outcomes[:] = self.gather(own if ended.is_set() else _Outcome())
 
         lost: list[BaseException] = []
-        thread = Thread(target=_caught(exchange, lost), daemon=True) if work and self.size > 1 else None
+        thread = Thread(target=_caught(exchange, lost), daemon=True) if work else None
         if thread is not None:
             thread.start()
         try:
@@ -188,7 +188,7 @@ class World:
         if failure is not None and (first == self.rank or not isinstance(failure, TmtError)):
             raise _ends_all(outcomes[first].error or failure)
         leads_another = self.is_leader and first not in range(self.rank, self.rank + self.local_size)
-        shown = outcomes[first].error if leads_another and self.has_several_hosts else None
+        shown = outcomes[first].error if leads_another else None
         raise _ends_all(shown or SystemExit(outcomes[first].exit_code))
 
     def _of_host(self, error: TmtError) -> TmtError:

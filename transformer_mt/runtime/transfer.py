@@ -52,7 +52,8 @@ def copy_folder(world: World, folder: Path, giver: int, takers: Sequence[int], d
 def _send(folder: Path, giver: int, group: Any) -> None:
     files, listed, failed = list[Path](), list[tuple[str, int]](), None
     try:
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and _is_content(path.relative_to(folder)))
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        files = [path for path in files if not path.relative_to(folder).parts[0].startswith(".")]
         listed = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
     except OSError as error:  # the others are told at the end
         files, listed, failed = [], [], error
@@ -63,12 +64,11 @@ def _send(folder: Path, giver: int, group: Any) -> None:
             block = bytearray(length)  # after a failure the others still get blocks, so that nobody waits for them
             try:
                 if failed is None:
-                    block = bytearray(next(blocks))
+                    block = bytearray(next(blocks, b""))
                     if len(block) != length:
                         raise OSError(None, "the file has changed", str(path))
-            except (OSError, StopIteration) as error:
-                failed = error if isinstance(error, OSError) else OSError(None, "the file has changed", str(path))
-                block = bytearray(length)
+            except OSError as error:
+                failed, block = error, bytearray(length)
             dist.broadcast(torch.frombuffer(block, dtype=torch.uint8), src=giver, group=group)
     dist.broadcast_object_list([failed is None], src=giver, group=group)
     if failed is not None:
@@ -117,7 +117,3 @@ def _lengths(size: int) -> list[int]:
     """The sizes of the blocks of a file."""
     whole, rest = divmod(size, BLOCK)
     return [BLOCK] * whole + [rest] * bool(rest)
-
-
-def _is_content(path: Path) -> bool:
-    return not path.parts[0].startswith(".")

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.runtime.weights import named_weights
+
 
 class MovingAverage:
     """After each step: average = decay * average + (1 - decay) * weights. The first steps use a smaller decay."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+        self.weights = {name: weight.clone() for name, weight in named_weights(model).items()}
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
@@ -23,8 +25,7 @@ class MovingAverage:
         torch._foreach_lerp_([self.weights[name] for name in current], list(current.values()), 1 - decay)
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        for name, tensor in self.weights.items():
-            tensor.copy_(weights[name])
+        _copy(weights, self.weights)
 
 
 @contextmanager
@@ -33,14 +34,15 @@ def averaged(model: nn.Module, average: MovingAverage | None) -> Iterator[None]:
     if average is None:
         yield
         return
-    parameters = dict(model.named_parameters())
-    current = {name: parameter.detach().clone() for name, parameter in parameters.items()}
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(average.weights[name])
+    weights = named_weights(model)  # they share the memory of the parameters
+    current = {name: weight.clone() for name, weight in weights.items()}
+    _copy(average.weights, weights)
     try:
         yield
     finally:
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                parameter.copy_(current[name])
+        _copy(current, weights)
+
+
+def _copy(values: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    for name, weight in weights.items():
+        weight.copy_(values[name])

@@ -87,7 +87,7 @@ class Checkpoints:
                 sums = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(aside.iterdir())]
                 (aside / SUMS).write_text("".join(sums), encoding="utf-8")
         except OSError as error:
-            saved = self.steps()
+            saved, _ = self.undamaged()
             failed = from_os_error(error, f"writing the checkpoint of step {checkpoint.state.step}")
             if saved:
                 failed.remedy += f" The last good checkpoint is {self.path(saved[-1])}."
@@ -117,16 +117,15 @@ class Checkpoints:
 
     def newest_for_all(self, world: World) -> tuple[Checkpoint | None, list[str]]:
         """`newest` of the main process, in all processes: the others may be on machines without these files."""
-        found: list[Checkpoint] = []
-        problems: list[str] = []
+        found: list[Checkpoint] = []  # of the main process
 
-        def read() -> TrainState | None:
-            newest, problems[:] = self.newest()
+        def read() -> tuple[TrainState | None, list[str]]:
+            newest, problems = self.newest()
             found.extend([newest] if newest is not None else [])
-            return found[0].state if found else None
+            return (None if newest is None else newest.state), problems
 
         doing = "the checkpoint"
-        state, problems = world.from_main(lambda: (read(), problems), doing)
+        state, problems = world.from_main(read, doing)
         if state is None:
             return None, problems
         tensors = world.tensors_from_main(lambda: found[0].tensors(), doing)

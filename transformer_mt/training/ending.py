@@ -93,15 +93,12 @@ def candidates(state: TrainState, config: TrainingConfig, saved: Sequence[int]) 
     averaged = {"none": [], "last": latest[-config.average_checkpoints :], "best": best[: config.average_checkpoints]}
     found: dict[tuple[int, ...], list[str]] = {}
     parent = [0] if 0 in saved else []
-    chosen = ("last", latest[-1:]), ("best", best[:1]), ("mean", averaged[config.average]), (PARENT, parent)
-    for name, steps in chosen:
+    kinds = ("last", latest[-1:]), ("best", best[:1]), ("mean", averaged[config.average]), (PARENT, parent)
+    for name, steps in kinds:
         if steps:
             found.setdefault(tuple(sorted(steps)), []).append(name)
-    return [Candidate(_without_mean_of_one(names), list(steps)) for steps, names in found.items()]
-
-
-def _without_mean_of_one(names: list[str]) -> list[str]:
-    return [name for name in names if name != "mean"] or names
+    # the mean of a single checkpoint is that checkpoint
+    return [Candidate([one for one in names if one != "mean"] or names, list(steps)) for steps, names in found.items()]
 
 
 def best_of(measured: Sequence[Candidate]) -> Candidate:
@@ -113,7 +110,7 @@ def best_of(measured: Sequence[Candidate]) -> Candidate:
 
 
 def reason(measured: Sequence[Candidate]) -> str:
-    """Why `best_of` takes the one it takes, in a few words."""
+    """Why `best_of` takes the one it takes, in a few words; of at least two."""
     best = best_of(measured)
     others = [one for one in measured if one is not best]
     equal = [one for one in others if one.bleu == best.bleu]

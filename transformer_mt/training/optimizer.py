@@ -70,16 +70,15 @@ class Optimizer:
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Load what `tensors` returned. Before the first step there are no moments."""
+        parameters = dict(self.model.named_parameters())
         part_of = {one: part for part in self.parts for group in part.param_groups for one in group["params"]}
-        for name, parameter in self.model.named_parameters():
-            moments = {key.partition("/")[0]: value for key, value in tensors.items() if key.partition("/")[2] == name}
-            if moments:
+        for key, value in tensors.items():
+            kind, _, name = key.partition("/")
+            if (parameter := parameters.get(name)) is not None:
                 # Moments are on the device of their weight. The step count is on the CPU; only CUDA's fused kernel
                 # needs it on the GPU.
-                part_of[parameter].state[parameter] = {
-                    kind: value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
-                    for kind, value in moments.items()
-                }
+                stays = kind == "step" and not parameter.is_cuda
+                part_of[parameter].state[parameter][kind] = value if stays else value.to(parameter.device)
         scaling = {key.removeprefix(SCALER): float(value) for key, value in tensors.items() if key.startswith(SCALER)}
         if scaling and self.scaler.is_enabled():
             whole = {key: int(scaling[key]) for key in ("growth_interval", "_growth_tracker")}

@@ -73,7 +73,7 @@ class Trainer:
         self.loader = Loader(batches, updates_ahead(config, machine.device), machine.device)
         self.run, self.machine, self.world, self.events = run, machine, machine.world, events
         self.state = TrainState(world=self.world.size)
-        self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
+        self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers few epochs
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.compiled = compiles(config.runtime, machine.device)
         self.narrow = NarrowCopy(model) if config.runtime.weights == "bfloat16" else None
@@ -250,7 +250,7 @@ class Trainer:
 
     def _diverged(self, message: str) -> TmtError:
         """The error for diverged training; it names the last good checkpoint."""
-        saved = self.run.checkpoints.steps()
+        saved = [step for step in self.run.checkpoints.steps() if step not in self.damaged]
         last = f"The last good checkpoint is {self.run.checkpoints.path(saved[-1])}. " if saved else ""
         lower = "a lower learning rate, more training.warmup_steps or training.clip_norm: 1.0"
         remedy = f"Start again with {FRESH} and {lower}."
@@ -351,12 +351,11 @@ class Trainer:
         finished = self.world.from_main(lambda: self.run.finished_step)  # its model may be made of any checkpoint
         if not self.damaged and finished != self.state.step:  # a killed process may not have removed the old ones
             self.world.from_main(self._remove_old)
+        state, former, size = self.state, self.state.world, self.world.size
         self._restore_place()
-        state, size = self.state, self.world.size
-        if state.world != size:
-            factor = size / state.world
+        if former != size:
             self.events.say(
-                f"now {size} instead of {state.world} processes: each update takes {factor:g} times the data"
+                f"now {size} instead of {former} processes: each update takes {size / former:g} times the data"
             )
             state.rescale_world(size)
         updates = self.batches.updates(state.epoch)
@@ -378,7 +377,7 @@ class Trainer:
                 f" {state.epoch}, some pairs come twice and others not at all"
             )
             state.epoch, state.plan_window, state.plan_batch = found
-            state.update = self.batches.updates_before(found)
+            state.update, state.world = self.batches.updates_before(found), self.world.size
 
     def _load(self, checkpoint: Checkpoint) -> None:
         """Restore state, weights, optimizer and random generators."""
