@@ -164,13 +164,22 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
     if error.errno == errno.EEXIST and os.path.islink(file) and not os.path.exists(file):  # noqa: PTH110, PTH114
         remedy = "If it leads to another disk, is that disk there? Otherwise remove the link."
         return MachineError(f"found a link to nothing while {doing}", place=file, remedy=remedy)
+    if error.errno == errno.EFBIG:
+        remedy = "A limit of this system or disk: see `ulimit -f`, and run the same command again."
+        return MachineError(f"the file is too large while {doing}", place=file, remedy=remedy)
+    if error.errno in (errno.EIO, errno.ESTALE):
+        remedy = "The disk, or the network disk, failed. Run the same command again when it is back."
+        return MachineError(f"the disk failed while {doing}", place=file, remedy=remedy)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        remedy = "Allow more open files, such as `ulimit -n 1024`, and run the same command again."
+        return MachineError(f"too many open files while {doing}", place=file, remedy=remedy)
     if error.errno in _KINDS:
         return MachineError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
     return MachineError(f"{error.strerror or error} while {doing}", place=file)
 
 
 _OUT_OF_MEMORY = re.compile(
-    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED"
+    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED|failed to map segment"
     "|could not create a primitive(?! descriptor)"  # oneDNN; a descriptor fails for wrong shapes
 )
 

@@ -46,6 +46,18 @@ def test_without_records_the_newest_weights_count():
     assert find_model(Path("runs", "second")) == Path("runs", "second", "model")
 
 
+def test_a_run_that_may_not_be_read_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Permissions do not stop an administrator, as whom tests may run."""
+    model, closed = model_of("old"), Path("runs", "new", "model")
+    closed.mkdir(parents=True)
+    monkeypatch.setattr("transformer_mt.decoding.finding.os.access", lambda path, _: path != closed)
+    assert default_model() == model
+    assert capsys.readouterr().err == "tmt: model runs/old; no permission to read runs/new/model\n"
+    shutil.rmtree("runs/old")
+    with pytest.raises(TmtError, match="no permission to read this folder"):
+        find_model(None)
+
+
 def test_the_run_that_finished_last_although_others_were_written_later():
     """`tmt average` and `cp` change the times of files."""
     for name, finished, written in (("first", 1e9, 9e9), ("last", 3e9, 3e9), ("second", 2e9, 8e9)):

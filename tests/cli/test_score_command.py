@@ -72,7 +72,7 @@ def test_what_it_refuses(tiny_model: Path, files: tuple[Path, Path], tmp_path: P
     ):
         assert main([*common, *options]) == 2
         assert message in capsys.readouterr().err
-    for option in ("--hypothesis", "--reference", "--baseline", "--split"):
+    for option in ("--hypothesis", "--source", "--baseline", "--split"):
         assert main(["evaluate", "--model", str(tiny_model), option, source, option, target]) == 2
         assert f"{option} is given 2 times" in capsys.readouterr().err
     assert main([*common[:-1], "-", "--target", "-"]) == 2

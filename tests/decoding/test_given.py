@@ -84,7 +84,7 @@ def translator() -> Translator:
         (lambda t: tmt.train(t.config, overrides={"seed": 2}), "a value of type dict is no list of key=value"),
         (lambda t: tmt.Computing(threads=5000), "5000 are too many threads"),
         (lambda t: tmt.evaluate("a", metrics=[]), "no metric is named"),
-        (lambda t: tmt.evaluate("a", wanted=5), "wanted: 5 is no direction"),
+        (lambda t: tmt.evaluate("a", wanted=5), "wanted: 5 is not a direction"),
         (lambda t: tmt.evaluate("a", metrics=None), "metrics: None was given, but a list is needed"),
         (lambda t: tmt.evaluate("a", files="a.en"), "files: a value of type str was given, but TestFiles is needed"),
         (lambda t: tmt.evaluate("a", search="beam"), "search: a value of type str was given, but a dict"),

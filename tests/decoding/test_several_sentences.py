@@ -84,7 +84,14 @@ def test_many_sentences_and_hypotheses_are_joined_lazily() -> None:
 
 @pytest.mark.parametrize(
     ("space", "language", "expected"),
-    [("", "en", "a b"), ("", "zh", "ab"), (" ", "ja", "ab"), ("\u3000", "en", "a\u3000b"), ("\t\u2028", "de", "a  b")],
+    [
+        ("", "en", "a b"),
+        ("", "zh", "ab"),
+        (" ", "ja", "ab"),
+        ("\u3000", "en", "a b"),
+        ("\u3000\u3000", "ja", "a\u3000\u3000b"),
+        ("\t\u2028", "de", "a  b"),
+    ],
 )
 def test_white_space_between_sentences(space: str, language: str, expected: str) -> None:
     parts = [Translation(("x",), (Hypothesis(text, (text,), 0.0),)) for text in "ab"]

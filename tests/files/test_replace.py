@@ -166,8 +166,9 @@ def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path, monkeypatch: pyte
             write(aside, NEW)
             raise OSError(errno.ENOSPC, "the disk is full")
 
-    with pytest.raises(OSError, match="disk"):
+    with pytest.raises(OSError, match="disk") as error:
         fail()
+    assert error.value.filename == str(tmp_path / "model"), "that of a write names none"
     assert content_of(tmp_path) == {f"model/{name}": text for name, text in OLD.items()}
     with replaced_folder(tmp_path / "model") as aside:
         write(aside, NEW)

@@ -115,7 +115,24 @@ def slow_request(url: str) -> Callable[[], int]:
     return end
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_with_few_open_files_there_are_fewer_connections(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise accepting one more fails without end."""
+    limits = [256, 256]
+    monkeypatch.setattr("resource.getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr("resource.setrlimit", lambda _, wanted: limits.__setitem__(slice(None), wanted))
+    assert running.allowed_connections() == 256 - 64
+    assert "at most 192 connections at once" in capsys.readouterr().err
+    limits[:] = [256, 4096]
+    assert running.allowed_connections() == running.CONNECTIONS
+    assert limits == [964, 4096]
+    limits[:] = [1024, 1024]
+    assert running.allowed_connections() == running.CONNECTIONS
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_lets_it_finish_what_is_under_way_and_refuse_what_is_new(tiny_model: Path, number: int) -> None:
     with serving(tiny_model) as server:
         idle = socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,20 @@ def test_digits_are_pieces_of_their_own_if_asked(algorithm: str) -> None:
     text = "the tower of 4519"
     assert split.tokenize(text)[-4:] == list("4519")
     assert split.detokenize(split.tokenize(text)) == text
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TmtError("line 7 is not UTF-8"), MemoryError()])
+def test_what_fails_or_ends_the_reading_stays_what_it_is(error: BaseException) -> None:
+    """The library makes a RuntimeError of it."""
+
+    def sentences() -> Iterator[str]:
+        yield "a b c"
+        raise error
+
+    options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=40)
+    with pytest.raises(type(error)) as caught:
+        SentencepieceTokenizer(options, "en").train(sentences())
+    assert caught.value is error
 
 
 def test_a_corpus_that_is_too_small_is_an_error() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -332,6 +334,48 @@ def test_a_damaged_record_of_a_run_with_checkpoints_is_not_written_over(run: Run
     assert file.read_text(encoding="utf-8") == "["
 
 
+def test_a_trained_run_without_its_checkpoints_is_not_begun_again(run: RunDirectory):
+    """Its model would be replaced by one that has learned nothing."""
+    run.open(config_of(), facts_of(FILES))
+    run.open(config_of(), facts_of(FILES))  # it was killed before its first checkpoint
+    run.model.mkdir()
+    (run.model / "model.safetensors").touch()
+    for trained in (True, False):
+        with pytest.raises(TmtError, match="its checkpoints are gone") as error:
+            run.open(config_of(max_epochs=9), facts_of(FILES))
+        assert "--fresh" in error.value.remedy
+        if trained:
+            run.record_finish(22, FinalModel([22], "train"))
+            shutil.rmtree(run.model)
+    run.checkpoints.path(22).mkdir(parents=True)
+    assert run.open(config_of(max_epochs=9), facts_of(FILES))
+    shutil.rmtree(run.checkpoints.folder)
+    assert run.move_aside()
+    assert run.open(config_of(), facts_of(FILES)) == []
+
+
+def test_a_fresh_run_that_cannot_begin_leaves_the_previous_one_in_its_place(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    place = run.move_aside()
+    assert place is not None
+    run.folder.mkdir()
+    (run.folder / ".lock").touch()
+    run.bring_back(place)
+    assert not place.exists()
+    assert (run.folder / "run.json").exists()
+    assert RunDirectory(run.folder.with_name("new")).move_aside() is None
+    place = run.move_aside()
+    assert place is not None
+    run.open(config_of(), facts_of(FILES))
+    run.bring_back(place)  # what is there has been written
+    assert place.exists()
+
+
+def test_a_folder_whose_name_is_not_utf8_is_refused_before_anything_is_trained(tmp_path: Path):
+    with pytest.raises(TmtError, match="the name is not UTF-8"):
+        RunDirectory(tmp_path / os.fsdecode(b"n\xff")).open(config_of(), facts_of(FILES))
+
+
 def test_the_finish_is_recorded_once_for_each_step(run: RunDirectory, monkeypatch):
     final = FinalModel([22], "train", "highest BLEU", [Candidate(["last"], [22], 2.0, 30.5)], {"decides": "bleu"})
     times = iter((100.0, 200.0, 300.0))
@@ -339,6 +383,7 @@ def test_the_finish_is_recorded_once_for_each_step(run: RunDirectory, monkeypatc
     found = []
     for step in (22, 22, 33):
         run.open(config_of(), facts_of(FILES))
+        run.checkpoints.path(22).mkdir(parents=True, exist_ok=True)
         run.record_finish(step, final)
         *_, last = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
         found.append(last["finished"]["time"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -18,7 +17,14 @@ from transformer_mt import __version__
 from transformer_mt.cli import completion
 from transformer_mt.cli.streams import set_up_streams, settle
 from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error, is_out_of_memory
-from transformer_mt.reporting.program import as_called, only_once, pass_on_interrupts, program_name, require_one_process
+from transformer_mt.reporting.program import (
+    as_called,
+    interrupt_on_signals,
+    only_once,
+    program_name,
+    require_one_process,
+    was_interrupted,
+)
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 app = typer.Typer(
@@ -94,16 +100,11 @@ def run() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Jupyter names a backend for the windows of matplotlib that may not be installed here; pictures need none.
     os.environ["MPLBACKEND"] = "agg"
-    # SIGTERM and the end of the terminal end a command like Ctrl-C: temporary files are removed, the exit code is 130.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
-    sys.unraisablehook = pass_on_interrupts
-    arguments = sys.argv[1:]
+    interrupt_on_signals()
     set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an encoding without Hangul shows ?
-    code = main(arguments)
+    code = main(sys.argv[1:])
     settle(sys.stdout)
     settle(sys.stderr)
     sys.exit(code)
@@ -149,12 +150,12 @@ def main(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         return _report(str(from_os_error(error, "running this command")), USER_FAULT)
-    except (MemoryError, RuntimeError) as error:
+    except Exception as error:
+        if was_interrupted():  # and a library has made another error of it
+            return _report("interrupted", INTERRUPTED)
         if not is_out_of_memory(error):
             raise
-        remedy = (
-            "Close other programs, or use a smaller beam, smaller batches (training.batch_tokens) or a smaller model."
-        )
+        remedy = "Close other programs, or use a smaller beam, model or batch (training.batch_tokens)."
         return _report(str(TmtError("out of memory", remedy=remedy)), USER_FAULT)
 
 

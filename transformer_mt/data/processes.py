@@ -20,6 +20,8 @@ from typing import Any
 
 from transformer_mt.data.parallel import LostError, do_pickled
 
+# Signals that only the parent handles: Ctrl-C, and the end of the terminal, which Windows does not have.
+_LEFT_TO_PARENT = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 _HIDING = threading.Lock()  # a second thread would take what the first one has hidden for what was there
 
 
@@ -76,20 +78,22 @@ def _main_hidden() -> Iterator[None]:
 
 @contextmanager
 def _interruption_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C. New processes inherit this, and only their parent handles it."""
+    """Ignore Ctrl-C and the end of the terminal. New processes inherit this, and only their parent handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in _LEFT_TO_PARENT}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _begin() -> None:
     """Leave Ctrl-C to the parent, which a thread cannot arrange for a worker; end when the parent is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for one in _LEFT_TO_PARENT:
+        signal.signal(one, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
 

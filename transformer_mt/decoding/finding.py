@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -42,7 +43,8 @@ def find_model(given: Path | None) -> Path:
 
 
 def newest_model() -> Path:
-    """The model of the run under runs/ that finished last. Making a mean, copying and renaming are no finishing.
+    """The model of the run under runs/ that finished last. Averaging checkpoints,
+    copying or renaming a run does not count as finishing it.
 
     Models of runs that have never finished, made by `tmt average`, come after all others. Raises TmtError if there is
     none.
@@ -52,6 +54,9 @@ def newest_model() -> Path:
     models = [weights.parent for weights in RUNS.glob(f"*/{MODEL}/{WEIGHTS}")]
     if models:
         return max(sorted(models), key=lambda model: _finish_of(model.parent))
+    if closed := closed_runs():
+        remedy = "Check its permissions, or name a model:  --model DIR"
+        raise TmtError("no permission to read this folder", place=closed[0], remedy=remedy)
     unfinished = unfinished_runs()
     if unfinished:
         place = unfinished[-1]
@@ -60,6 +65,12 @@ def newest_model() -> Path:
         "no finished run under runs/, so there is no model to use",
         remedy="Train one:  tmt train --config configs/quickstart.yaml   or name one:  --model DIR",
     )
+
+
+def closed_runs() -> list[Path]:
+    """The folders of runs whose permissions hide what is in them."""
+    folders = (RUNS, *RUNS.glob("*"), *RUNS.glob(f"*/{MODEL}"))
+    return [folder for folder in folders if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK)]
 
 
 def unfinished_runs() -> list[Path]:

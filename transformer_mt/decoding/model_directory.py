@@ -24,6 +24,7 @@ from transformer_mt.config.runs import STEPS, TRAINED_ON, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.lines import require_utf8
 from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
@@ -226,7 +227,8 @@ def save_model_directory(
 
 
 def require_replaceable(folder: Path) -> None:
-    """Raises TmtError if the folder is the current one, or has it inside: it cannot be replaced then."""
+    """Raises TmtError if the folder is the current one, or has it inside, or if its name is not UTF-8."""
+    require_utf8(folder)
     if Path.cwd().is_relative_to(folder.resolve()):
         remedy = "Name another folder, or leave this one first:  cd .."
         raise TmtError("the current folder cannot be replaced", place=folder, remedy=remedy)

@@ -94,6 +94,15 @@ def printable(argument: str | Path) -> str:
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
+def require_utf8(folder: Path) -> None:
+    """Raises TmtError if the name of a folder for models is not UTF-8: safetensors could not open files in it."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        problem = "the name is not UTF-8, so models in it could not be read again"
+        raise TmtError(problem, place=printable(folder), remedy="Rename the folder, or choose another one.") from None
+
+
 def read_lines(
     file: str | Path,
     encoding: str = "utf-8",

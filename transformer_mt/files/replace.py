@@ -53,8 +53,10 @@ def replaced_file(file: Path) -> Iterator[Path]:
 
 
 def _name(error: OSError, aside: Path, path: Path) -> None:
-    """Let an error name what is replaced, not a temporary name that nobody knows."""
-    if isinstance(error.filename, str):
+    """Let an error name what is replaced: writing names nothing, and a temporary name is one that nobody knows."""
+    if error.filename is None:
+        error.filename = str(path)
+    elif isinstance(error.filename, str):
         error.filename = error.filename.replace(str(aside), str(path))
 
 

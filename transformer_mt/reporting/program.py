@@ -5,9 +5,11 @@ from __future__ import annotations
 import _thread
 import re
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 from transformer_mt.config.cores import launched
@@ -63,6 +65,32 @@ def quoted(path: object) -> str:
     if sys.platform != "win32":
         return shlex.quote(text)
     return f'"{text}"' if re.search(r"[\s&()';]", text) else text
+
+
+_received: list[int] = []
+
+
+def interrupt_on_signals() -> None:
+    """Let SIGTERM and the end of the terminal end a command like Ctrl-C.
+
+    Temporary files are then removed, and the exit code is 130.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a program in the background ignores it
+        signal.signal(signal.SIGINT, _interrupt)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, _interrupt)
+    sys.unraisablehook = pass_on_interrupts
+
+
+def was_interrupted() -> bool:
+    """Whether a signal has come. Some libraries make another error of the exception that it raises."""
+    return bool(_received)
+
+
+def _interrupt(received: int, frame: FrameType | None) -> None:
+    _received.append(received)
+    signal.default_int_handler(received, frame)
 
 
 def pass_on_interrupts(failure: Any) -> None:

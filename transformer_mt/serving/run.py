@@ -9,14 +9,17 @@ import gc
 import logging
 import os
 import re
+import signal
 import socket
-from typing import Any
+from types import FrameType
+from typing import Any, ClassVar
 
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting.notes import note
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import Limits
 
@@ -24,6 +27,7 @@ HEAD_BYTES, HEAD_SECONDS = 65_536, 10.0  # of a request line with its headers
 BODY_SECONDS = 60.0
 IDLE_SECONDS, WRITE_SECONDS = 15, 30.0  # of a connection between two requests; of a client that does not read
 CONNECTIONS = 900  # at once; more are answered with 503. Many systems allow 1,024 open files
+_OTHER_FILES = 64  # open files of the program itself
 _BACKLOG = 1_024
 _HEAD_END = re.compile(rb"[^\r\n]\r?\n\r?\n")
 
@@ -92,6 +96,7 @@ def _refused_socket(error: OSError, host: str, port: int) -> TmtError:
 class PatientProtocol(HttpToolsProtocol):
     """HTTP with limits that uvicorn does not have: a head that is long, one or a body that is slow, slow reading."""
 
+    most_connections: ClassVar[int] = CONNECTIONS
     _timer: asyncio.TimerHandle | None = None
     _head = 0  # bytes that have come since the last request had come with all its headers
     _last = b""  # of them the last ones
@@ -100,7 +105,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._close_in(HEAD_SECONDS)
-        if len(self.connections) > CONNECTIONS:
+        if len(self.connections) > self.most_connections:
             self._refuse(_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -167,6 +172,11 @@ class PatientProtocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """Tells the application when it begins to shut down, so that answers without an end can end."""
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self.force_exit:  # a second Ctrl-C ends requests under way; a traceback for each of them would say no more
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.stopping.set()  # type: ignore[union-attr]
         await super().shutdown(sockets)
@@ -192,8 +202,31 @@ def make_server(app: Starlette, limits: Limits) -> Server:
 
 
 def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests under way are answered first."""
+    """Serve until SIGTERM, Ctrl-C or the end of the terminal; requests under way are answered first."""
     gc.collect()
     gc.freeze()  # the models and PyTorch stay: looking for garbage among them costs almost as much as the HTTP
+    PatientProtocol.most_connections = allowed_connections()
+    server = make_server(app, limits)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+        signal.signal(signal.SIGHUP, server.handle_exit)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn repeats the signal when it has ended
-        make_server(app, limits).run(sockets=[listening])
+        server.run(sockets=[listening])
+
+
+def allowed_connections() -> int:
+    """How many connections may be open at once, after the limit of open files was raised as far as that is allowed."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = CONNECTIONS + _OTHER_FILES
+    if 0 <= soft < files:
+        soft = files if hard == resource.RLIM_INFINITY else min(files, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    found = CONNECTIONS if soft < 0 else max(1, min(CONNECTIONS, soft - _OTHER_FILES))
+    if found < CONNECTIONS:
+        note(f"this system allows {soft} open files, so at most {found} connections at once; see `ulimit -n`")
+    return found

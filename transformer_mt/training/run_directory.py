@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, dump_config
-from transformer_mt.config.runs import FACTS, MODEL, STEPS
+from transformer_mt.config.runs import FACTS, MODEL, STEPS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.lines import path_of
+from transformer_mt.files.lines import path_of, require_utf8
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
@@ -169,6 +170,8 @@ class RunDirectory:
         if not self.folder.exists():
             return None
         self._require_run()
+        if not (self.folder / FACTS).exists():
+            return None
         if self.contains(Path.cwd()):
             raise TmtError(
                 "--fresh would rename the current folder",
@@ -190,6 +193,15 @@ class RunDirectory:
         except OSError as error:
             raise from_os_error(error, "renaming the folder of the previous run") from None
 
+    def bring_back(self, place: Path) -> None:
+        """Undo `move_aside`, if nothing of a new run was written. place: what it returned"""
+        self.close()
+        folder = self.folder.resolve() if self.folder.is_symlink() else self.folder
+        with suppress(OSError):
+            if not folder.exists() or all(path.name.startswith(".") for path in folder.iterdir()):
+                shutil.rmtree(folder, ignore_errors=True)
+                place.rename(folder)
+
     def open(self, config: Config, facts: dict[str, Any]) -> list[str]:
         """Create the folder, or check that this config may continue the run in it with this data.
 
@@ -198,6 +210,7 @@ class RunDirectory:
         here; if the folder cannot be written.
         """
         try:
+            require_utf8(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
             self.lock()
@@ -205,6 +218,7 @@ class RunDirectory:
             if not history and self.checkpoints.steps():  # it says what the checkpoints were trained on
                 remedy = f"Bring the old file back, or start again with {FRESH}; that moves the previous run to NAME.1."
                 raise TmtError("the file is damaged", place=self.folder / FACTS, remedy=remedy)
+            self._require_checkpoints(history)
             changed = self.require_same(config)
             if history:
                 self.require_same_corpus(facts)
@@ -216,6 +230,20 @@ class RunDirectory:
             return changed
         except OSError as error:
             raise from_os_error(error, "opening the run directory") from None
+
+    def _require_checkpoints(self, history: Sequence[Mapping[str, Any]]) -> None:
+        """Raises TmtError if the checkpoints of a trained run are gone: it would begin again, and replace its model.
+
+        history: its starts
+        """
+        has_trained = self._ends(history) or (history and history[-1].get(FROM_STEP)) or (self.model / WEIGHTS).exists()
+        if has_trained and not self.checkpoints.steps():
+            raise TmtError(
+                "this run has been trained, but its checkpoints are gone, so it cannot continue",
+                place=self.checkpoints.folder,
+                remedy="Bring them back. To train its model further, start a run of another name from it:"
+                f" training.start_from={self.folder}. Or start again with {FRESH}; that moves this run to NAME.1.",
+            )
 
     def found(self, config: Config) -> Found:
         """What is here of the run of this config."""

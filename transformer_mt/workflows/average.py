@@ -128,11 +128,12 @@ def _average(directory: RunDirectory, steps: list[int], force: bool, output: Pat
     compared = _compared(directory, config, final, steps, weights, force)
     if compared and best_of(compared) is not compared[0] and not force:
         return AverageReport(directory.model, steps, compared, replaced=False)
-    if (directory.model / SCORES).exists():
-        model = quoted(directory.folder)
-        note(f"the scores of the previous model are removed; measure the new one:  tmt evaluate --bleu --model {model}")
+    had_scores = (directory.model / SCORES).exists()
     save_model_directory(directory.model, config, weights, codecs, seen)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
+    if had_scores:
+        model = quoted(directory.folder)
+        note(f"the scores of the previous model are removed; measure the new one:  tmt evaluate --bleu --model {model}")
     return AverageReport(directory.model, steps, compared)
 
 

@@ -14,7 +14,7 @@ from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.problems import plain, value_problem
 from transformer_mt.config.runs import FACTS
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.finding import find_model, finished_at, unfinished_runs
+from transformer_mt.decoding.finding import closed_runs, find_model, finished_at, unfinished_runs
 from transformer_mt.decoding.searches.base import make_search, option_of
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import paths_of
@@ -39,6 +39,7 @@ def default_model() -> Path:
     finished = finished_at(model.parent)
     later = [run for run in unfinished_runs() if _started(run) > (finished or 0.0) and run != model.parent]
     more = f"; {later[-1]} has not finished" if later else ""
+    more += f"; no permission to read {closed[0]}" if (closed := closed_runs()) else ""
     note(f"model {model.parent}{more}")
     return model
 

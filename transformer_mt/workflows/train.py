@@ -168,7 +168,12 @@ def _train(
 def _open(run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool, parent: Parent | None) -> list[str]:
     """Open the folder of the run. Returns notes for the user. facts: of this start"""
     aside = run.move_aside() if fresh else None
-    changed = run.open(config, facts)
+    try:
+        changed = run.open(config, facts)
+    except BaseException:
+        if aside is not None:
+            run.bring_back(aside)
+        raise
     if parent is not None:
         keep_parent(parent, run.folder)
     notes = [f"previous run moved to {aside}"] if aside is not None else []

@@ -12,7 +12,7 @@ import io
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -88,10 +88,19 @@ class SentencepieceTokenizer(Tokenizer):
     def train(self, sentences: Iterable[str]) -> None:
         """Raises TmtError if the corpus is too small for `vocab_size`, or has more different characters."""
         model = io.BytesIO()
+        failed: list[BaseException] = []  # of reading, such as a Ctrl-C: the library would make another error of it
+
+        def watched() -> Iterator[str]:
+            try:
+                yield from map(self.morphemes.split, sentences) if self.morphemes else sentences
+            except BaseException as error:
+                failed.append(error)
+                raise
+
         self._library.set_random_generator_seed(0)
         try:
             self._library.SentencePieceTrainer.train(
-                sentence_iterator=map(self.morphemes.split, sentences) if self.morphemes else iter(sentences),
+                sentence_iterator=watched(),
                 model_writer=model,
                 model_type=self.config.algorithm,
                 vocab_size=self.config.vocab_size,
@@ -114,6 +123,8 @@ class SentencepieceTokenizer(Tokenizer):
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
+            if failed:
+                raise failed[0] from None
             raise _untrainable(str(error), self.config.vocab_size) from None
         self._load(model.getvalue())
 
