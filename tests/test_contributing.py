@@ -8,10 +8,24 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from transformer_mt.config.choices import CHOICES, choice, name_of, section_of
+from transformer_mt.config.section import Section
+from transformer_mt.corpora.base import FilesCorpus, Pair
+from transformer_mt.corpora.text import TextCorpus
+from transformer_mt.decoding.request import SearchResult
+from transformer_mt.decoding.searches.base import Sentences
+from transformer_mt.decoding.searches.beam import Beam
+from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
+from transformer_mt.training.schedules.base import Schedule
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +78,60 @@ class Clone:
 
     def tmt(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         return self.run("-m", "transformer_mt.cli.main", *arguments, status=status)
+
+
+def test_a_subclass_with_a_method_of_its_own_does_not_inherit_the_faster_way(tmp_path: Path) -> None:
+    """That way would leave the new method out in silence."""
+
+    class Upper(TextCorpus):
+        def read_files(self, *files: Path) -> Iterator[Pair]:
+            for pair in super().read_files(*files):
+                yield pair._replace(source=pair.source.upper())
+
+    class Marked(SentencepieceTokenizer):
+        def tokenize(self, text: str) -> list[str]:
+            return super().tokenize(text.swapcase())
+
+    class Reversed(Beam):
+        def find(self, sentences: Sentences) -> list[list[SearchResult]]:
+            return [some[::-1] for some in super().find(sentences)]
+
+    assert TextCorpus.cut is not FilesCorpus.cut is Upper.cut
+    assert SentencepieceTokenizer.ids_of is not Tokenizer.ids_of is Marked.ids_of
+    assert (Beam.engines, Reversed.engines) == (("tmt", "ctranslate2"), ("tmt",))
+
+
+def test_options_of_another_name_are_an_error_that_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHOICES["tokenizer"], "bytez", CHOICES["tokenizer"]["character"])
+    with pytest.raises(TypeError, match=r"CharacterTokenizer: its Options need  kind: Literal\['bytez'\]"):
+        section_of("tokenizer")
+
+
+def test_messages_are_those_of_the_option_when_a_choice_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Steady(Schedule):
+        class Options(Section):
+            kind: Literal["steady"]
+            share: float = Field(gt=0)
+
+        def rate(self, step: int, reduction: float = 1.0) -> float:
+            return self.peak
+
+    monkeypatch.setitem(CHOICES["schedule"], "steady", f"{__name__}:Steady")
+    monkeypatch.setattr(
+        "transformer_mt.config.choices.choice",
+        lambda family, name: Steady if name == "steady" else choice(family, name),
+    )
+    adapter = TypeAdapter(name_of("schedule"))
+    assert adapter.validate_python({"kind": "cosine"}) == adapter.validate_python("cosine") == "cosine"
+    assert adapter.validate_python({"kind": "steady", "share": 0.5}).share == 0.5
+    for value, place, kind in (
+        ("steady", "share", "missing"),
+        ({"kind": "cosine", "decay": 3}, "decay", "extra_forbidden"),
+        ({"kind": "steady", "share": -1.0}, "share", "greater_than"),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            adapter.validate_python(value)
+        assert [(one["loc"][-1], one["type"]) for one in caught.value.errors()] == [(place, kind)]
 
 
 @pytest.fixture(scope="module")

@@ -165,14 +165,23 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
         remedy = "If it leads to another disk, is that disk there? Otherwise remove the link."
         return MachineError(f"found a link to nothing while {doing}", place=file, remedy=remedy)
     if error.errno == errno.EFBIG:
-        remedy = "A limit of this system or disk: see `ulimit -f`, and run the same command again."
-        return MachineError(f"the file is too large while {doing}", place=file, remedy=remedy)
+        return MachineError(
+            f"the file is too large while {doing}",
+            place=file,
+            remedy="A limit of this system or disk: see `ulimit -f`, and run the same command again.",
+        )
     if error.errno in (errno.EIO, errno.ESTALE):
-        remedy = "The disk, or the network disk, failed. Run the same command again when it is back."
-        return MachineError(f"the disk failed while {doing}", place=file, remedy=remedy)
+        return MachineError(
+            f"the disk failed while {doing}",
+            place=file,
+            remedy="Run the same command again when the disk, perhaps a network disk, is back.",
+        )
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        remedy = "Allow more open files, such as `ulimit -n 1024`, and run the same command again."
-        return MachineError(f"too many open files while {doing}", place=file, remedy=remedy)
+        return MachineError(
+            f"too many open files while {doing}",
+            place=file,
+            remedy="Allow more, such as `ulimit -n 1024`, and run the same command again.",
+        )
     if error.errno in _KINDS:
         return MachineError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
     return MachineError(f"{error.strerror or error} while {doing}", place=file)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from transformer_mt.config.choices import name_of
+from transformer_mt.config.choices import CHOICES, name_of
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import USER_FAULT, TmtError
@@ -180,7 +180,9 @@ def test_packing_excludes_what_its_attention_cannot_compute(errors_of, override:
 
 def test_an_unknown_kind_is_named_as_in_the_file(errors_of) -> None:
     head, _ = errors_of(CORRECT.replace("{kind: sentencepiece}", "{kind: sentencepeice}"))
-    assert head.startswith("c.yaml:6: 'tokenizer.kind' is 'sentencepeice', but must be one of spacy, ")
+    assert head.startswith(
+        f"c.yaml:6: 'tokenizer.kind' is 'sentencepeice', but must be one of {', '.join(CHOICES['tokenizer'])}"
+    )
     head, _ = errors_of(CORRECT.replace("{kind: sentencepiece}", "{source: {kind: spaci}, target: {kind: spacy}}"))
     assert head.startswith("c.yaml:6: 'tokenizer.source.kind' is 'spaci'")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from transformer_mt.config.choices import CHOICES
 from transformer_mt.config.load import Config
 from transformer_mt.config.space import Choices, Range, read_space, shown
 from transformer_mt.errors import TmtError
@@ -84,7 +85,7 @@ training.optimizer: [adam, adma]
         "space.yaml:6: 'training.epsilon' needs a `low` above 0 with log: true",
         "space.yaml:7: 'model.d_ff' needs a list of values, or a range {low: ..., high: ...}",
         "space.yaml:8: 'model' needs `low` and `high`; write keys inside of a section with dots, such as model.d_model",
-        "space.yaml:9: 'training.optimizer' is \"adma\", but must be one of 'adam', 'adamw', 'muon'",
+        "space.yaml:9: 'training.optimizer' is \"adma\", but must be one of " + str([*CHOICES["optimizer"]])[1:-1],
     ]
 
 

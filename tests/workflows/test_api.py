@@ -15,6 +15,7 @@ import torch
 
 import transformer_mt as tmt
 from tests.forks import PYTHON
+from transformer_mt.config.choices import CHOICES
 
 pytestmark = pytest.mark.slow
 
@@ -152,7 +153,7 @@ def test_the_random_numbers_and_threads_of_the_caller_are_left_alone(
         (lambda model, folder: tmt.evaluate(model, metrics="blue"), "unknown metric 'blue'"),
         (
             lambda model, folder: tmt.evaluate(model, search={"method": "bogus"}),
-            "method is \"bogus\", but must be one of 'beam'",
+            f"method is \"bogus\", but must be one of '{next(iter(CHOICES['search']))}'",
         ),
         (lambda model, folder: tmt.evaluate(model, search={"beams": 3}), "unknown setting 'beams'"),
         (lambda model, folder: tmt.evaluate(model, search={"beam": "x"}), '--beam is "x", but must be a whole number'),

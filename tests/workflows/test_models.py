@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.errors import TmtError
+from transformer_mt.workflows.models import changed_settings
 
 
 def finished(folder: Path, age: int = 0) -> Path:
@@ -39,3 +41,12 @@ def test_a_model_that_a_killed_process_had_renamed_is_found(tmp_path: Path, monk
         assert find_model(given) == Path("runs/one/model")
         (Path("runs/one/model") / "model.safetensors").unlink()
         Path("runs/one/model").rmdir()
+
+
+def test_a_method_may_be_given_as_in_a_config() -> None:
+    """In Python, that is the only way to give options of a search."""
+    own = DecodingConfig(beam=4)
+    assert changed_settings(own, {"method": {"kind": "sample"}}).method == "sample"
+    assert changed_settings(own, {"method": {"kind": "beam"}, "beam": 2}).beam == 2
+    with pytest.raises(TmtError, match="method"):
+        changed_settings(own, {"method": {"kind": "nope"}})

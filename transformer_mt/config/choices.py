@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import cache, reduce
 from importlib import import_module
 from operator import or_
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, create_model
 
 from transformer_mt.config.section import Section
 
@@ -70,22 +70,45 @@ def choice(family: str, name: str) -> Any:
 
 def section_of(family: str) -> Any:
     """The type of a section with a `kind`, which decides the keys that the section may have."""
-    return _any_of([choice(family, name).Options for name in CHOICES[family]])
+    return _any_of([_options_of(family, name) for name in CHOICES[family]])
 
 
 def name_of(family: str) -> Any:
     """The type of a key that names a choice: `name`, or `{kind: name, ...}` with the options of that choice."""
     plain = Literal[tuple(CHOICES[family])]  # type: ignore[valid-type]
-    options = [getattr(choice(family, name), "Options", None) for name in CHOICES[family]]
-    if not any(options):
+    options = {name: _options_of(family, name) for name in CHOICES[family]}
+    if not any(options.values()):
         return Annotated[plain, BeforeValidator(_name_alone)]
-    mapping = _any_of([one for one in options if one is not None])
-    without_options = [{"kind": name} for name, one in zip(CHOICES[family], options, strict=True) if one is None]
+    mapping = _any_of([one or _kind_alone(name) for name, one in options.items()])
+    other_forms = {  # a name alone if there are no options; a mapping if some option has no default
+        name: ({"kind": name}, name) if one is None else (name, {"kind": name})
+        for name, one in options.items()
+        if one is None or any(key != "kind" and field.is_required() for key, field in one.model_fields.items())
+    }
+
+    def in_other_form(value: Any) -> Any:
+        return next((other for one, other in other_forms.values() if value == one), value)
+
     return Annotated[
         Annotated[plain, Tag("name")] | Annotated[mapping, Tag("options")],
         Discriminator(lambda value: "options" if isinstance(value, (dict, Section)) else "name"),
-        BeforeValidator(lambda value: value["kind"] if value in without_options else value),
+        BeforeValidator(in_other_form),
     ]
+
+
+def _options_of(family: str, name: str) -> Any:
+    """The `Options` of a choice, or None. Raises TypeError if they are those of another name."""
+    options = getattr(choice(family, name), "Options", None)
+    if options is not None and get_args(options.model_fields["kind"].annotation) != (name,):
+        raise TypeError(
+            f"{CHOICES[family][name]}: its Options need  kind: Literal[{name!r}],  as it is named in CHOICES"
+        )
+    return options
+
+
+def _kind_alone(name: str) -> Any:
+    """The section of a choice without options."""
+    return create_model("Options", __base__=Section, kind=(Literal[name], ...))  # type: ignore[arg-type]
 
 
 def _name_alone(value: Any) -> Any:

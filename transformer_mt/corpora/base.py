@@ -205,6 +205,11 @@ class EncodedOptions(FilesOptions):
 class FilesCorpus(Corpus):
     """A corpus of the user's own files: either `files` to be divided, or files for each split."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "read_files" in vars(cls) and "cut" not in vars(cls):  # ranges would be read as the parent class reads them
+            cls.cut = FilesCorpus.cut  # type: ignore[method-assign]
+
     def __init__(self, options: Any, source: str, target: str) -> None:
         """options: `FilesOptions` with the keys files, train, validation and test."""
         super().__init__(options, source, target)
@@ -272,7 +277,10 @@ class FilesCorpus(Corpus):
 
     @abstractmethod
     def read_files(self, *files: Path) -> Iterator[Pair]:
-        """The pairs of one entry: of a file, or of several that belong together."""
+        """The pairs of one entry: of a file, or of several that belong together.
+
+        With `cut`, a large entry is read by `read_range` instead.
+        """
 
 
 def files_like(pattern: str) -> list[Path]:

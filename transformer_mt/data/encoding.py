@@ -46,7 +46,11 @@ def build_codecs(
         elif inventory is not None:
             codecs[side] = Codec(segmenter, _tagged(inventory, tags if side == SOURCE else ()))
         else:
-            assert isinstance(settings, WordsConfig)
+            if not isinstance(settings, WordsConfig):
+                name = type(segmenter.tokenizer).__name__
+                raise TypeError(
+                    f"{name} has no inventory, so its Options must be a WordsConfig, with a vocabulary size"
+                )
             most = settings.max_size if known is None else None
             vocabulary = Vocabulary.count(words[side], settings.min_frequency, most)
             if known is not None:

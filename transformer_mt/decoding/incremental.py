@@ -22,6 +22,7 @@ from transformer_mt.decoding.attention_maps import attention_weights
 from transformer_mt.decoding.step import look_steps
 from transformer_mt.kernels.attention import attention_to_past
 from transformer_mt.kernels.plain import plain
+from transformer_mt.kernels.repeated import require_known_attention
 from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
@@ -222,6 +223,7 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: Transformer, with_attention: bool = False) -> None:
+        require_known_attention(model)
         self.model, self.with_attention = model, with_attention
 
     @cached_property

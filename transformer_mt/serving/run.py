@@ -215,18 +215,23 @@ def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
 
 def allowed_connections() -> int:
     """How many connections may be open at once, after the limit of open files was raised as far as that is allowed."""
+    files = _open_files(CONNECTIONS + _OTHER_FILES)
+    most = max(1, files - _OTHER_FILES)
+    if most < CONNECTIONS:
+        note(f"this system allows {files:,} open files, so at most {most:,} connections at once; see `ulimit -n`")
+    return most
+
+
+def _open_files(wanted: int) -> int:
+    """How many files this process may open, at most the wanted number; the limit of the system is raised for it."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return CONNECTIONS
+        return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = CONNECTIONS + _OTHER_FILES
-    if 0 <= soft < files:
-        soft = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if 0 <= soft < wanted:
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    found = CONNECTIONS if soft < 0 else max(1, min(CONNECTIONS, soft - _OTHER_FILES))
-    if found < CONNECTIONS:
-        note(f"this system allows {soft} open files, so at most {found} connections at once; see `ulimit -n`")
-    return found
+            raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if soft < 0 else min(soft, wanted)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from transformer_mt.config.choices import chosen
-from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.choices import CHOICES, chosen
+from transformer_mt.config.decoding import DecodingConfig, SearchName
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.problems import plain, value_problem
 from transformer_mt.config.runs import FACTS
@@ -73,6 +73,8 @@ def changed_settings(own: DecodingConfig, given: Mapping[str, Any]) -> DecodingC
     """
     changes = {key: plain(value) for key, value in given.items() if value is not None}
     _check_values(changes)
+    if "method" in changes:  # with options it is a dict
+        changes["method"] = TypeAdapter(SearchName).validate_python(changes["method"])
     search = make_search(own)
     if "beam" in changes and ("beam" not in search.reads or ("beam" not in search.settings and changes["beam"] == 1)):
         changes.setdefault("method", DecodingConfig().method)
@@ -103,7 +105,9 @@ def _check_values(changes: Mapping[str, Any]) -> None:
 
 
 def _problem(item: Mapping[str, Any]) -> str:
-    name = str(item["loc"][0])
+    name, inner = str(item["loc"][0]), str(item["loc"][-1])
+    if name == "method" and inner not in ("method", "name", "options", *CHOICES["search"]):
+        name = f"method.{inner}"
     if item["type"] == "extra_forbidden":
         return f"unknown setting '{name}'; the settings are {', '.join(DecodingConfig.model_fields)}"
-    return f"{name if name == 'method' else option_of(name)} {value_problem(item)}"
+    return f"{name if name.startswith('method') else option_of(name)} {value_problem(item)}"

@@ -53,7 +53,8 @@ class Search(ABC):
     settings:        keys of `decoding` that this method reads, and that not all methods read
     misuse:          the message and the remedy if one of these settings (`{option}`) is given to a method that does not
                      read it
-    engines:         that support this method: tmt, and ctranslate2 if the proposer is a `Beam` or a `Sampling`
+    engines:         that support this method: tmt, and ctranslate2 if the proposer is a `Beam` or a `Sampling`. A class
+                     with a `find` of its own has tmt unless it says more
     Options:         more keys, if it has any: `method: {kind: NAME, ...}`
     rows:             hypotheses of one sentence that are decoded at once
     constrained_rows: the same for sentences with constraints; 0 if the method does not support them
@@ -68,6 +69,11 @@ class Search(ABC):
     rows: int = 1
     constrained_rows: int = 0
     needs_attention: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "find" in vars(cls) and "engines" not in vars(cls):  # another engine would search as the parent class does
+            cls.engines = ("tmt",)
 
     def __init__(self, decoding: DecodingConfig, options: Any = None) -> None:
         self.decoding, self.options = decoding, options
@@ -90,11 +96,14 @@ class Search(ABC):
 
     def describe(self) -> str:
         """The search in a few words, for the reader of a score."""
-        return f"search {self.decoding.method}"
+        options = {} if self.options is None else self.options.model_dump()
+        name = options.pop("kind", self.decoding.method)
+        return ", ".join([f"search {name}", *(f"{key} {value}" for key, value in options.items())])
 
     def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
         """The message and the remedy if a given setting would have no effect; else None."""
-        for other in (choice("search", name) for name in CHOICES["search"]):
+        known = [choice("search", name) for name in CHOICES["search"]]
+        for other in sorted(known, key=lambda one: one.misuse == Search.misuse):  # those that say more come first
             for name in other.settings:
                 if name in given and name not in self.reads:
                     problem, remedy = other.misuse

@@ -33,6 +33,11 @@ class Tokenizer(ABC):
     one_language: ClassVar[bool] = False
     finds_words: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "tokenize" in vars(cls) and "ids_of" not in vars(cls):  # the parent's ids are those of its own tokens
+            cls.ids_of = Tokenizer.ids_of  # type: ignore[method-assign]
+
     def __init__(self, options: TokenizerConfig, language: str) -> None:  # noqa: B027
         """language: an ISO code."""
 
@@ -44,7 +49,10 @@ class Tokenizer(ABC):
         """The tokens of a sentence; none for an empty one."""
 
     def ids_of(self, texts: list[str]) -> list[list[int]] | None:
-        """The places of the tokens of each sentence in `inventory`, and UNK for others; None if nothing fixes them."""
+        """The places of the tokens of each sentence in `inventory`, and UNK for others; None if nothing fixes them.
+
+        A faster way to what `tokenize` returns.
+        """
         return None
 
     def sample(self, text: str, random: random.Random) -> list[str]:
@@ -53,10 +61,13 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """The natural text of these tokens, as exactly as the tokenizer can."""
+        """The natural text of these tokens, as exactly as the tokenizer can.
+
+        There may be others than `tokenize` returns, such as a word of the source: they stand as they are.
+        """
 
     def inventory(self) -> list[str] | None:
-        """All tokens in the order of their ids, if the tokenizer fixes them; else None."""
+        """All tokens in the order of their ids, if the tokenizer fixes them; else None. They begin with MARKS."""
         return None
 
     def extend(self, sentences: Iterable[str], most: int) -> list[str]:
