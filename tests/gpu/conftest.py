@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batch
-from transformer_mt.data.packing import Sentences, StreamSize
+from transformer_mt.data.packing import FlatSentences, StreamSize
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.gradients import Gradients
@@ -120,7 +120,7 @@ def make_streams() -> Callable[..., list[Batch]]:
         for _ in range(number):
             lengths = [random.integers(2, 14, random.integers(20, 30)) for _ in range(2)]
             pairs = min(map(len, lengths))
-            sides = [Sentences(random.integers(4, vocabulary, one[:pairs].sum()), one[:pairs]) for one in lengths]
+            sides = [FlatSentences(random.integers(4, vocabulary, one[:pairs].sum()), one[:pairs]) for one in lengths]
             batches.append(Batch.packed(*sides, size))
         return batches
 

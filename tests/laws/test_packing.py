@@ -96,7 +96,7 @@ def test_loss_and_gradients_equal_those_of_the_padded_batch(kind: str, r_drop: f
 def test_so_they_do_with_the_shapes_that_streams_have_on_a_gpu(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(kind)
     expected = losses_and_gradients(model, padded(pairs()))
-    monkeypatch.setattr(TrainingStep, "has_one_shape", lambda *_: True)
+    monkeypatch.setattr(TrainingStep, "has_static_shapes", lambda *_: True)
     assert_close(losses_and_gradients(model, packed(pairs())), expected, rtol=1e-5, atol=1e-5)
     emptied = losses_and_gradients(model, packed(pairs()).emptied())
     assert all(not one.any() for one in emptied)

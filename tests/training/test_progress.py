@@ -12,7 +12,7 @@ from transformer_mt.training.ending import (
     Candidate,
     best_of,
     candidates,
-    how_to_train_on,
+    how_to_continue,
     progress,
     reason,
     reason_to_stop,
@@ -132,7 +132,7 @@ def test_seconds_left_are_those_to_the_nearest_limit():
 )
 def test_how_to_train_on_depends_on_the_schedule(values: dict, stopped: str, said: str):
     state = TrainState(step=40, epoch=5, stopped=stopped)
-    assert how_to_train_on(state, settings(**values), [21]) == said
+    assert how_to_continue(state, settings(**values), [21]) == said
 
 
 def test_a_model_that_is_worse_than_guessing_does_not_need_more_epochs():
@@ -152,7 +152,7 @@ def test_a_model_that_is_worse_than_guessing_does_not_need_more_epochs():
 def test_a_longer_run_is_not_advised_if_the_first_half_was_best(schedule: str) -> None:
     state = TrainState(step=40, epoch=5, stopped="max_steps 40 reached")
     values = {"max_epochs": None, "max_steps": 40, "schedule": schedule}
-    assert how_to_train_on(state, settings(**values), [8, 20]).startswith("nothing was gained after step 20: ")
+    assert how_to_continue(state, settings(**values), [8, 20]).startswith("nothing was gained after step 20: ")
 
 
 def test_after_a_step_that_compiled_nobody_knows_yet_how_long_the_others_take():

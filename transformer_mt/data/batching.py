@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
+from transformer_mt.data.packing import FlatSentences, Layout, StreamSize, halved, joined, moved_to
 from transformer_mt.data.planning import BatchSize, Cursor, Planner
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.data.windows import WINDOW_PAIRS
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
         return cls(source_BS, target_in_BT, target_out_BT, (target_out_BT.flatten() != PAD).nonzero()[:, 0])
 
     @classmethod
-    def packed(cls, source: Sentences, target: Sentences, size: StreamSize) -> Batch:
+    def packed(cls, source: FlatSentences, target: FlatSentences, size: StreamSize) -> Batch:
         """The batch of these sentences as two streams, each with end tokens."""
         layout = size.lay_out(source.lengths, target.lengths)
         n_source, n_target = len(source.ids), len(target.ids)
@@ -98,7 +98,7 @@ class Batch(NamedTuple):
 
         def half(begin: int, end: int) -> Batch:
             source, target = (
-                Sentences(ids_1L[0, starts[begin] : starts[end]].numpy(), np.diff(starts[begin : end + 1]))
+                FlatSentences(ids_1L[0, starts[begin] : starts[end]].numpy(), np.diff(starts[begin : end + 1]))
                 for ids_1L, starts in ((self.source_BS, source_starts), (self.target_out_BT, target_starts))
             )
             batch = Batch.packed(source, target, size)
@@ -255,7 +255,9 @@ class Batches:
         elif self.streams is None:
             return assemble(store, rows)
         else:
-            source, target = (Sentences(one.joined(rows), one.lengths_of(rows)) for one in (store.source, store.target))
+            source, target = (
+                FlatSentences(one.joined(rows), one.lengths_of(rows)) for one in (store.source, store.target)
+            )
         return Batch.packed(source, target, self.streams)
 
     def _draw_ahead(self, cursor: Cursor) -> None:

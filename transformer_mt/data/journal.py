@@ -25,7 +25,7 @@ from transformer_mt.files.checksum import sha256_of
 FILE = "journal.jsonl"
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """A file that a worker has written. size: in bytes."""
 
     name: str
@@ -39,16 +39,16 @@ class Written(NamedTuple):
         return False
 
 
-def write(folder: Path, name: str, content: bytes) -> Written:
+def write(folder: Path, name: str, content: bytes) -> WrittenFile:
     with (folder / name).open("wb") as file:
         file.write(content)
-    return Written(name, len(content), hashlib.sha256(content).hexdigest())
+    return WrittenFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 class Result(Protocol):
     """What a worker returns: a dataclass that can be written as JSON."""
 
-    files: list[Written]
+    files: list[WrittenFile]
 
 
 R = TypeVar("R", bound=Result)

@@ -19,7 +19,7 @@ from transformer_mt.data.shards import Shard, Stream
 Codes = NDArray[np.uint8]
 
 
-class Piece(NamedTuple):
+class PlacedShard(NamedTuple):
     """stream: number of the stream; start: first pair in its stream; first: the same, in all streams"""
 
     stream: int
@@ -37,12 +37,12 @@ class Labels:
 
     def __init__(self, streams: Sequence[Stream], codes: Sequence[int]) -> None:
         """codes: the first label of all pairs of each stream"""
-        self._streams, self.pieces, first = streams, list[Piece](), 0
+        self._streams, self.pieces, first = streams, list[PlacedShard](), 0
         for number, (stream, code) in enumerate(zip(streams, codes, strict=True)):
             start = 0
             with stream.labels.open("wb") as file:
                 for shard in stream.shards:
-                    self.pieces.append(Piece(number, shard, start, first + start))
+                    self.pieces.append(PlacedShard(number, shard, start, first + start))
                     file.write(bytes([code]) * shard.pairs)
                     start += shard.pairs
             first += start
@@ -53,13 +53,13 @@ class Labels:
     def folder(self) -> Path:
         return self._streams[0].folder
 
-    def of(self, piece: Piece) -> Codes:
+    def of(self, piece: PlacedShard) -> Codes:
         with self._streams[piece.stream].labels.open("rb") as file:
             file.seek(piece.start)
             labels: Codes = np.frombuffer(file.read(piece.shard.pairs), np.uint8).copy()
         return labels
 
-    def write(self, piece: Piece, labels: Codes) -> None:
+    def write(self, piece: PlacedShard, labels: Codes) -> None:
         self.__dict__.pop("counts", None)
         with self._streams[piece.stream].labels.open("r+b") as file:
             file.seek(piece.start)
@@ -73,7 +73,7 @@ class Labels:
             found[piece.stream] += np.bincount(self.of(piece), minlength=256)
         return found
 
-    def having(self, codes: Iterable[int]) -> Iterator[tuple[Piece, Codes]]:
+    def having(self, codes: Iterable[int]) -> Iterator[tuple[PlacedShard, Codes]]:
         """The pieces of the streams that have these labels."""
         streams = np.flatnonzero(self.counts[:, list(codes)].sum(axis=1)).tolist()
         return ((piece, self.of(piece)) for piece in self.pieces if piece.stream in streams)

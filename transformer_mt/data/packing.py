@@ -1,4 +1,4 @@
-"""Streams: the sentences of a batch stand one behind the other, and padding is only at the end.
+"""Streams: the sentences of a batch are concatenated, and padding is only at the end.
 
     ids         a a a </s> b b </s> c c c c </s> . . .        . is padding, the tail
     positions   0 1 2  3   0 1  2   0 1 2 3  4   0 1 2        each sentence counts from 0
@@ -25,8 +25,8 @@ SPARE_PAIRS = 1.25  # room for this many times the mean number of pairs in a bat
 ROUND = 8  # the length of the shorter stream, and the number of pairs, are multiples of this
 
 
-class Sentences(NamedTuple):
-    """Some sentences of one side: their ids one behind the other, with end tokens, and the length of each."""
+class FlatSentences(NamedTuple):
+    """Some sentences of one side: their ids concatenated, with end tokens, and the length of each."""
 
     ids: NDArray[np.int64]
     lengths: Counts
@@ -158,9 +158,9 @@ def _coarsely(number: int) -> int:
     return -(-number // step) * step
 
 
-def joined(sentences: Sequence[Sequence[int]]) -> Sentences:
+def joined(sentences: Sequence[Sequence[int]]) -> FlatSentences:
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-    return Sentences(np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in sentences]), lengths)
+    return FlatSentences(np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in sentences]), lengths)
 
 
 def moved_to(tensor: Tensor, device: torch.device) -> Tensor:

@@ -24,7 +24,7 @@ KEPT_PLANS = 4  # of windows: the current one, the next one, and others that are
 KEPT_IDS = 2  # windows whose ids are in memory
 TINY_EPOCH = 1024  # pairs; it has not enough blocks for windows, whatever the size of the corpus
 
-SPREADS = 24.0  # in `best_width`; found with log-normal lengths and batches of 4,096 to 51,200 tokens
+WIDTH_FACTOR = 24.0  # in `best_width`; found with log-normal lengths and batches of 4,096 to 51,200 tokens
 
 
 class Cursor(NamedTuple):
@@ -78,14 +78,14 @@ def by_length(source_lengths: Counts, target_lengths: Counts, width: int = 1) ->
 def best_width(source_lengths: Counts, target_lengths: Counts, batches: float) -> int:
     """The width for `by_length` with the least padding in so many batches.
 
-    Targets that are less equal make more batches with the same target length, whose sources then are more equal. Both
+    A larger width puts more pairs in a group: sources in a batch then differ less in length, and targets more. Both
     are balanced where the square of the width is proportional to both spreads, and to 1 / batches.
     """
     if not len(source_lengths):
         return 1
     ratio = source_lengths.mean() / target_lengths.mean()
     spreads = float(np.std(source_lengths - ratio * target_lengths) * np.std(target_lengths))
-    return max(1, round(math.sqrt(SPREADS * spreads / batches)))
+    return max(1, round(math.sqrt(WIDTH_FACTOR * spreads / batches)))
 
 
 def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator) -> Counts:
@@ -285,10 +285,10 @@ class Planner:
         return self._batches_of_epoch * (cursor.window + window) / self.windows
 
     def restored(self, cursor: Cursor, windows: int, planned: int) -> tuple[Cursor, bool]:
-        """Where a training goes on that was stopped at this place, and whether the epoch stays complete.
+        """The cursor at which an interrupted training continues, and whether the epoch stays complete.
 
         windows, planned: of the epoch, and batches of the window, at that time; planned 0: not known
-        If they are others now, it goes on after the same share of the epoch.
+        If the plan has changed, it continues after the same share of the epoch.
         """
         if cursor == Cursor(cursor.epoch):
             return cursor, True

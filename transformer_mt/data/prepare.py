@@ -88,11 +88,11 @@ def prepare(
                 if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
                     return Prepared(named, ready.manifest)
         _require_outside(folder, corpora)
-        require_replaceable(folder)
+        require_prepared_or_empty(folder)
         for corpus in corpora:
             corpus.verify()
         accept(_files_of(config, corpora))
-        _tell_of_splits(config, corpora, say)
+        _report_splits(config, corpora, say)
 
         def can_continue(aside: Path) -> bool:
             return is_journal_of(aside / SCRATCH, fingerprint)
@@ -120,8 +120,8 @@ _ELSEWHERE = "Choose another data.prepared or another name."
 _IS_KEPT = "the finished part is kept; the same command goes on from there"
 
 
-def _tell_of_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[str], object]) -> None:
-    """Splits without effect, and others than the names of the files tell."""
+def _report_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[str], object]) -> None:
+    """Report `split` keys without effect, and files whose names say that they belong to another split."""
     if any(map(_has_two_ways_of_splitting, config.data.corpus)):
         say("`split` has no effect beside `train`: a corpus of several files is not divided")
     divided = [one for one in corpora if isinstance(one, FilesCorpus) and WHOLE in one.splits()]
@@ -303,7 +303,7 @@ def _require_outside(folder: Path, corpora: list[Corpus]) -> None:
             raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=_ELSEWHERE)
 
 
-def require_replaceable(folder: Path) -> None:
+def require_prepared_or_empty(folder: Path) -> None:
     """Raises TmtError if prepared data would replace something that `prepare` did not write."""
     remedy = _ELSEWHERE
     if folder.exists() and not folder.is_dir():

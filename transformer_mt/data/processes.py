@@ -34,7 +34,7 @@ class Processes:
 
     def starter(self, pickled: bytes) -> Callable[[Any], Callable[[], Any]]:
         def start(item: Any) -> Callable[[], Any]:
-            with _interruption_ignored(), _main_hidden(), _loss_told():  # submitting may start a process
+            with _interruption_ignored(), _main_hidden(), _lost_worker_reported():  # submitting may start a process
                 future = self._pool.submit(do_pickled, pickled, item)
             return lambda: _result(future)
 
@@ -48,12 +48,12 @@ class Processes:
 
 
 def _result(future: Future[Any]) -> Any:
-    with _loss_told():
+    with _lost_worker_reported():
         return future.result()
 
 
 @contextmanager
-def _loss_told() -> Iterator[None]:
+def _lost_worker_reported() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool:

@@ -18,7 +18,7 @@ from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.parts import Part, Texts, size_of
-from transformer_mt.data.journal import Journal, Written
+from transformer_mt.data.journal import Journal, WrittenFile
 from transformer_mt.data.languages import PLACES, LanguageCheck, is_sampled, require_sentences
 from transformer_mt.data.parallel import LostError, Progress, Workers, chunks
 from transformer_mt.data.passes import Pass
@@ -44,7 +44,7 @@ _UNUSUAL = {
 
 
 def unusual(outliers: Counter[str], read: int) -> Counter[str]:
-    """The outliers that are worth telling, of so many pairs."""
+    """The outliers that are frequent enough to report. read: number of pairs"""
     found = Counter({kind: count for kind, count in outliers.items() if count > USUAL.get(kind, 0) * read})
     if PIECES in found:
         del found[TOKENIZED]
@@ -150,7 +150,7 @@ class Cleaned:
 
     shards: list[Shard]
     counts: CleaningCounts
-    files: list[Written]
+    files: list[WrittenFile]
     counted: dict[str, Any] = field(default_factory=dict)
 
 

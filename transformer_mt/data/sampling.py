@@ -36,10 +36,10 @@ class Sampler(Protocol):
 
 
 class SegmentationSampler:
-    """A `Sampler` of prepared data: each call draws anew; the tags stay.
+    """A `Sampler` of prepared data: each call draws again; the tags stay.
 
     processes: that draw; 1: this one does. Segmentations do not depend on their number
-    say:       is told if one of them was lost. This process then draws all, and nothing changes but the speed
+    say:       called with a message if one of them was lost. This process then draws all, and nothing changes but the speed
     """
 
     def __init__(self, prepared: Prepared, processes: int = 1, say: Callable[[str], None] = print) -> None:

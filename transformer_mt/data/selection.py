@@ -24,7 +24,7 @@ from transformer_mt.config.direction import Direction
 from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data import partitions
-from transformer_mt.data.labels import Labels, Piece
+from transformer_mt.data.labels import Labels, PlacedShard
 from transformer_mt.data.parallel import Progress, Workers, no_progress
 from transformer_mt.data.partitions import Filter, Numbers, Partitions, partitions_for, repeated
 from transformer_mt.data.reading import LANGUAGE
@@ -251,13 +251,13 @@ class Selection:
         for piece, labels in self.labels.having([code]):
             yield keys_of(self.labels.folder, piece.shard)[labels == code]
 
-    def _keys(self, piece: Piece, column: str) -> Numbers:
+    def _keys(self, piece: PlacedShard, column: str) -> Numbers:
         """A column of KEYS. With several directions, equal keys mean the same direction too."""
         keys: Numbers = keys_of(self.labels.folder, piece.shard)[column]
         several = len(self.directions) > 1
         return keys ^ _number_of(str(self.streams[piece.stream].origin.direction)) if several else keys
 
-    def _sentence_keys(self, piece: Piece) -> Iterator[Numbers]:
+    def _sentence_keys(self, piece: PlacedShard) -> Iterator[Numbers]:
         """Of each side; equal keys mean the same sentence of the same language."""
         keys = keys_of(self.labels.folder, piece.shard)
         for side, language in zip(SIDES, self.streams[piece.stream].origin.direction, strict=True):

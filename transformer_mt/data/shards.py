@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.corpora.parts import Texts
-from transformer_mt.data.journal import Written, write
+from transformer_mt.data.journal import WrittenFile, write
 from transformer_mt.data.languages import PLACES, Languages, merge
 from transformer_mt.data.passes import Origin
 from transformer_mt.data.store import SIDES
@@ -110,7 +110,7 @@ class Stream:
 
 def write_shard(
     folder: Path, name: str, texts: Texts, raws: tuple[Raws, Raws], keys: NDArray[np.void]
-) -> tuple[Shard, list[Written]]:
+) -> tuple[Shard, list[WrittenFile]]:
     """Write the files of a shard. raws: of sources and targets"""
     changed = (f"{row}\t{side}\t{raw}" for side, some in enumerate(raws) for row, raw in some.items())
     columns = texts.sources, texts.targets, map(str, texts.numbers), changed

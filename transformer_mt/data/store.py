@@ -127,7 +127,7 @@ class Side:
         return self._require_below(sentence, self._below).tolist()  # type: ignore[no-any-return]
 
     def joined(self, rows: Counts) -> Counts:
-        """The ids of some sentences, one behind the other."""
+        """The ids of some sentences, concatenated."""
         lengths = self.lengths_of(rows)
         moved = self.offsets[rows] - lengths.cumsum() + lengths  # from the place of a sentence here to that in the file
         ids = self.ids[np.arange(lengths.sum()) + np.repeat(moved, lengths)]
@@ -189,7 +189,7 @@ def _held(file: Path) -> HeldFile:
 
 
 def _read_runs(file: HeldFile, starts: Counts, sizes: Counts, values: NDArray[Any]) -> None:
-    """Read runs of values of a file, one behind the other. Raises TmtError if the file is too short."""
+    """Read runs of values of a file, concatenated. Raises TmtError if the file is too short."""
     room, width, place = values.view(np.uint8).data, values.itemsize, 0
     for start, size in zip((starts * width).tolist(), (sizes * width).tolist(), strict=True):
         try:

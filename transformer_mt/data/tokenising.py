@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
-from transformer_mt.data.journal import Journal, Written, write
-from transformer_mt.data.labels import Codes, Piece
+from transformer_mt.data.journal import Journal, WrittenFile, write
+from transformer_mt.data.labels import Codes, PlacedShard
 from transformer_mt.data.languages import PLACES
 from transformer_mt.data.parallel import Progress, Workers
 from transformer_mt.data.passes import Origin
@@ -161,7 +161,7 @@ class Tokenised:
     outliers: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[str]] = field(default_factory=dict)
     dropped: dict[str, list[int]] = field(default_factory=dict)
-    files: list[Written] = field(default_factory=list)
+    files: list[WrittenFile] = field(default_factory=list)
 
 
 @dataclass
@@ -196,7 +196,7 @@ class WordNumbers(dict[str, int]):
 
 
 class Flat(NamedTuple):
-    """Sentences as numbers, one behind the other. words: of the numbers after the marks; None: they are ids"""
+    """Sentences as numbers, concatenated. words: of the numbers after the marks; None: they are ids"""
 
     numbers: Numbers
     lengths: Numbers
@@ -253,7 +253,7 @@ class Tokenising:
         source = Segmenter.load(self.folder / SOURCE)
         return source, (source if self.config.has_shared_tokenizer else Segmenter.load(self.folder / TARGET))
 
-    def __call__(self, item: tuple[Piece, Codes]) -> Tokenised:
+    def __call__(self, item: tuple[PlacedShard, Codes]) -> Tokenised:
         """Writes the ids of all pairs that are not dropped."""
         (piece, labels), scratch = item, self.folder / SCRATCH
         texts, chosen = texts_of(scratch, piece.shard), np.flatnonzero(labels < len(self.codes))
@@ -338,9 +338,9 @@ def tokenise(
 ) -> tuple[Findings, list[Tokenised]]:
     """Tokenise all selected pairs, and drop those that violate a rule. Returns the counts, and what was written."""
     findings, written, total = Findings(), list[Tokenised](), sum(map(selection.count, selection.splits))
-    pieces = list[Piece]()
+    pieces = list[PlacedShard]()
 
-    def items() -> Iterator[tuple[str, tuple[Piece, Codes]]]:
+    def items() -> Iterator[tuple[str, tuple[PlacedShard, Codes]]]:
         for piece, labels in selection.labels.having(selection.codes.values()):
             pieces.append(piece)
             yield f"{piece.shard.name}.ids", (piece, labels)

@@ -4,7 +4,7 @@
     epoch    | 8 9 | 60 61 62 63 | 4 5 6 7 | ...      all blocks in random order
     windows  |      0       |       1       | ...      consecutive blocks; `planning` shuffles the pairs of a window
 
-A window so has blocks from everywhere in the corpus, also if it is sorted, or several corpora one behind the other. A
+So a window has blocks from the whole corpus, even if that is sorted, or is several corpora concatenated. A
 pair's place is computed from seed, epoch and window, without an array of all pairs, and a block is read at once.
 """
 

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.constraints import PATIENCE, Constraints, Extensions
-from transformer_mt.decoding.hypotheses import Ended, Written, read
+from transformer_mt.decoding.hypotheses import BeamStep, Ended, read
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import (
     C,
@@ -81,7 +81,7 @@ class BeamState(Generic[C]):
     coverage_BWS: Tensor | None  # [B, W, S]  attention that each source position has received; None without a penalty
     best_BR: Tensor  # [B, n_best]   scores of the best hypotheses that are done, best first; -inf if fewer are done
     n_done_B: Tensor  # [B]          number of hypotheses that are done
-    written: tuple[Written, ...]  # what each step wrote, also for sentences that have left the batch
+    written: tuple[BeamStep, ...]  # what each step wrote, also for sentences that have left the batch
     ended: tuple[Ended, ...]  # the hypotheses that are done, also of sentences that have left the batch
     limits: Limits  # of the B sentences
     cache: C  # of B * W rows
@@ -190,7 +190,7 @@ def _extended(state: BeamState[C], extensions: Extensions, scores_BW: Tensor, pl
         state,
         tokens_BWT=torch.cat([state.tokens_BWT[place_B1, parent_BW], token_BW[:, :, None]], dim=2),
         scores_BW=scores_BW,
-        written=(*state.written, Written(state.sentence_B, parent_BW, token_BW)),
+        written=(*state.written, BeamStep(state.sentence_B, parent_BW, token_BW)),
         coverage_BWS=None if state.coverage_BWS is None else state.coverage_BWS[place_B1, parent_BW],
         cache=state.cache.reorder((place_B1 * state.scores_BW.shape[1] + parent_BW).flatten()),
         constraints=None if state.constraints is None else state.constraints.advanced(parent_BW, token_BW),

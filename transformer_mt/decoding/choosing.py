@@ -56,7 +56,7 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
             raise TmtError(f"a language is one code, not {code!r}", place=name, remedy=f'For example:  {name}="en"')
     if "" in (to, source):
         option = "--to" if to == "" else "--from"
-        raise TmtError("a language is empty", place=option, remedy="Name a code, such as en, or leave the option away.")
+        raise TmtError("a language is empty", place=option, remedy="Name a code, such as en, or omit the option.")
     trained, found = data.all_directions, directions_of(data, Wanted(to, source))
     if len(found) == 1:
         return found[0]

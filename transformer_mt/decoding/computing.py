@@ -28,7 +28,7 @@ class Computing:
     weights: str = FLOAT32
 
     def __post_init__(self) -> None:
-        """Raises TmtError if `threads` or `seed` is no such number, or if the format is unknown."""
+        """Raises TmtError if `threads` or `seed` is out of range, or if the format is unknown."""
         if not isinstance(self.device, str):
             raise TmtError(f"{named(self.device)} is no device", remedy='Give its name, such as device="cpu".')
         if self.threads is not None and checked_number(self.threads, "threads") > MOST_THREADS:

@@ -33,12 +33,12 @@ Work = Callable[[], None]
 
 
 class GraphedDecoder(IncrementalDecoder):
-    """An `IncrementalDecoder` whose steps are graphs, on a CUDA GPU. Logits and attention change with the next step."""
+    """An `IncrementalDecoder` whose steps are graphs, on a CUDA GPU. The next step overwrites logits and attention."""
 
     def __init__(self, model: Transformer, with_attention: bool = False) -> None:
         super().__init__(model, with_attention)
         self._pool: GraphPool | None = None
-        self._held: _Held | None = None
+        self._held: _StaticTensors | None = None
         self._ran: set[tuple[int, ...]] = set()  # sizes of steps that have run without a graph
         self._has_memory = True
 
@@ -60,7 +60,7 @@ class GraphedDecoder(IncrementalDecoder):
         held = self._held
         if held is None or not held.fits(previous_N, cache):
             self._held = None
-            self._held = held = _Held.of(previous_N, cache)
+            self._held = held = _StaticTensors.of(previous_N, cache)
         held.take(previous_N, cache)
         self._place.move(cache.length - 1)
         size = _size(previous_N, cache)
@@ -82,10 +82,10 @@ class GraphedDecoder(IncrementalDecoder):
     def _static(self) -> IncrementalDecoder:
         return IncrementalDecoder(self._place.model, self.with_attention)
 
-    def _run(self, held: _Held) -> None:
+    def _run(self, held: _StaticTensors) -> None:
         held.found = self._static.compute(held.previous_N, held.cache)
 
-    def _graph_or_none(self, held: _Held) -> Work | None:
+    def _graph_or_none(self, held: _StaticTensors) -> Work | None:
         """None if memory runs out: a graph cannot use what PyTorch keeps for other work."""
         try:
             return self._graph_of(lambda: self._run(held))
@@ -103,11 +103,11 @@ class GraphedDecoder(IncrementalDecoder):
 
 
 @dataclass
-class _Held:
+class _StaticTensors:
     """The tensors of a graph.
 
     previous_N: what a step reads
-    numbers_C:  the numbers of all cells
+    cell_index_C: the numbers of all cells
     newest_W:   those of the newest
     bias_GxWC:  hides cells that are not in use yet, or not by a row; all rows share one if they may attend to all cells
     cache:      the memory and the cells of a cache, for a step at the first position
@@ -116,7 +116,7 @@ class _Held:
     """
 
     previous_N: Tensor
-    numbers_C: Tensor
+    cell_index_C: Tensor
     newest_W: Tensor
     bias_GxWC: Tensor
     cache: DecoderCache
@@ -124,14 +124,14 @@ class _Held:
     replay: Work | None = None
 
     @classmethod
-    def of(cls, previous_N: Tensor, cache: DecoderCache) -> _Held:
+    def of(cls, previous_N: Tensor, cache: DecoderCache) -> _StaticTensors:
         assert cache.cells is not None
         n_cells, example = cache.cells.capacity, cache.memory[0].key_BHMK
-        numbers_C = torch.arange(n_cells, device=previous_N.device)
-        newest_W = numbers_C[: len(previous_N) // cache.n_families].clone()
+        cell_index_C = torch.arange(n_cells, device=previous_N.device)
+        newest_W = cell_index_C[: len(previous_N) // cache.n_families].clone()
         bias_GxWC = example.new_full((*_rows_of(cache), n_cells), -math.inf)
         static = cache._replace(n_cells=n_cells, padded_bias=bias_GxWC, length=1, newest_W=newest_W)
-        return cls(previous_N.clone(), numbers_C, newest_W, bias_GxWC, static)
+        return cls(previous_N.clone(), cell_index_C, newest_W, bias_GxWC, static)
 
     def fits(self, previous_N: Tensor, cache: DecoderCache) -> bool:
         """Whether the cells and the memory are still those of this cache, with as many rows."""
@@ -141,7 +141,7 @@ class _Held:
     def take(self, previous_N: Tensor, cache: DecoderCache) -> None:
         """Copy what the newest step of an opened cache has."""
         self.previous_N.copy_(previous_N)
-        self.newest_W.copy_(self.numbers_C[cache.n_cells - len(self.newest_W) : cache.n_cells])
+        self.newest_W.copy_(self.cell_index_C[cache.n_cells - len(self.newest_W) : cache.n_cells])
         in_use_GxWC = self.bias_GxWC[..., : cache.n_cells]
         if cache.bias_G1WC is None:
             in_use_GxWC.zero_()
@@ -150,7 +150,7 @@ class _Held:
 
 
 def _size(previous_N: Tensor, cache: DecoderCache) -> tuple[int, ...]:
-    """What decides which kernels run: queries of a family, rows up to a factor of 2, and whose attention they have."""
+    """What decides which kernels run: queries of a family, rows up to a factor of 2, and their attention kernel."""
     sentences, heads, *_ = cache.memory[0].key_BHMK.shape
     have_many = (groups * heads >= MANY_HEADS for groups in (sentences, cache.n_families))
     return len(previous_N) // cache.n_families, len(previous_N).bit_length(), *have_many

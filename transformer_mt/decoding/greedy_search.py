@@ -78,7 +78,7 @@ def read_rows(written_NT: Tensor, total_N: Tensor, width: int, alpha: float) -> 
     is_written_NT = written_NT != PAD
     length_N = is_written_NT.sum(dim=1)
     score_N = log_p_N / length_penalty(length_N.double(), alpha)
-    ids, end_N = written_NT[is_written_NT].tolist(), length_N.cumsum(0)  # one behind the other
+    ids, end_N = written_NT[is_written_NT].tolist(), length_N.cumsum(0)  # concatenated
     rows = zip(*(x_N.tolist() for x_N in (end_N - length_N, end_N, log_p_N, score_N)), strict=True)
     found = [SearchResult(tuple(ids[start:end]), log_p, score) for start, end, log_p, score in rows]
     return [found[first : first + width] for first in range(0, len(found), width)]

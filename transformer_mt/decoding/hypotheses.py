@@ -19,7 +19,7 @@ from transformer_mt.decoding.request import SearchResult
 from transformer_mt.text.vocabulary import PAD
 
 
-class Written(NamedTuple):
+class BeamStep(NamedTuple):
     """The live hypotheses after a step: each continues the one at the place `parent` before the step."""
 
     sentence_B: Tensor
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
 
 
 def read(
-    written: Sequence[Written], ended: Sequence[Ended], n_sentences: int, most: int | None = None
+    written: Sequence[BeamStep], ended: Sequence[Ended], n_sentences: int, most: int | None = None
 ) -> list[list[SearchResult]]:
     """The hypotheses that are done, for each sentence: best first; of equal scores, the one that ended first.
 

@@ -55,7 +55,7 @@ _TIED = {  # by `tie_embeddings`: names of weights that are stored under another
 }
 _CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
 _TENSORS = "tensors"  # in place of a file's name: of the weights
-_SPARE = 8  # `_most_numbers` of a real model is about two to four times what it has
+_SPARE = 8  # `_max_parameters` of a real model is about two to four times what it has
 _REMEDY = (
     "Copy the whole model folder again: weights and tokenizers belong together. If it belongs to a run, move it away;"
     " `tmt average --run RUN` then writes it again from the checkpoints."
@@ -94,7 +94,7 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     source, target = load_codecs(folder, _rows(shapes, SOURCE), _rows(shapes, TARGET))
     sizes = len(source), len(target)
     _require_layers(folder, config, shapes)
-    if _most_numbers(config, sum(sizes)) > _SPARE * sum(map(math.prod, shapes.values())):
+    if _max_parameters(config, sum(sizes)) > _SPARE * sum(map(math.prod, shapes.values())):
         require_weights_fit(folder, config, *sizes)  # without memory; but torch imports its compiler for that
     with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
         model = build_model(config, *sizes, device)
@@ -133,8 +133,8 @@ def _require_layers(folder: Path, config: Config, shapes: Mapping[str, Sequence[
             raise TmtError(problem, place=folder / WEIGHTS, remedy=remedy)
 
 
-def _most_numbers(config: Config, vocabularies: int) -> int:
-    """A model of these sizes has at most so many numbers, besides biases and norms. vocabularies: tokens of both"""
+def _max_parameters(config: Config, vocabularies: int) -> int:
+    """Upper bound of the number of parameters, without biases and norms. vocabularies: tokens of both"""
     model, rows = config.model, vocabularies + config.max_positions
     layer = 8 * model.d_model**2 + 3 * model.d_model * model.d_ff  # two attentions and SwiGLU
     return (model.encoder_layers + model.decoder_layers) * layer + 2 * rows * model.d_model

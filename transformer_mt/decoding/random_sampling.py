@@ -78,7 +78,10 @@ def restrict(logits_NV: Tensor, top_k: int = 0, top_p: float = 1.0) -> Tensor:
 
 
 def pick(p_NV: Tensor, chance_N: Tensor) -> Tensor:
-    """Tokens [N]: in each row, the first whose cumulative probability exceeds the row's chance in [0, 1)."""
+    """Tokens [N] by inverse transform sampling: the first whose cumulative probability exceeds the row's chance.
+
+    chance: uniform in [0, 1)
+    """
     device = p_NV.device
     if device.type == "mps":  # it has no float64
         p_NV, chance_N = p_NV.cpu(), chance_N.cpu()

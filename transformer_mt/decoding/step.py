@@ -75,7 +75,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 def summands(logits_NV: Tensor, scores_BW: Tensor) -> tuple[Tensor, Tensor]:
-    """Numbers of tokens [N, V] and of rows [B, W], whose sums are scores_BW and the tokens' log-probabilities.
+    """Two addends, of tokens [N, V] and of rows [B, W]: their sum is the log-probability of each longer hypothesis.
 
     On a GPU with many rows, the first are the logits themselves: nothing of their size is written.
     """

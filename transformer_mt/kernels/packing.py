@@ -1,4 +1,4 @@
-"""The model on streams: sentences one behind the other, without padding between them (see `data.packing`).
+"""The model on streams: sentences concatenated, without padding between them (see `data.packing`).
 
 It walks over the modules of `model` and computes the same as their `forward` on a padded batch, with three differences:
 

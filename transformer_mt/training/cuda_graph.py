@@ -23,7 +23,7 @@ WARM_UP = 3  # batches before: they compile, choose kernels, and reserve what li
 class GraphedStep:
     """Runs a TrainingStep forward and backward, after some batches as a graph.
 
-    The parameters may have no gradients before a call. Afterwards they have tensors that the next call writes again.
+    Before a call, every `parameter.grad` must be None. Afterwards they have tensors that the next call writes again.
     say: shows a line to the user
     """
 
@@ -42,7 +42,7 @@ class GraphedStep:
         Raises TmtError if PyTorch cannot make the graph.
         """
         layout = batch.layout
-        if not self.works or layout is None or not self.step.has_one_shape(layout, self.machine.device):
+        if not self.works or layout is None or not self.step.has_static_shapes(layout, self.machine.device):
             return None
         tensors = [batch.source_BS, batch.target_in_BT, batch.target_out_BT, *layout[:4]]
         if self.graph is not None and [one.shape for one in tensors] != [one.shape for one in self.inputs]:

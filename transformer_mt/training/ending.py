@@ -121,7 +121,7 @@ def reason(measured: Sequence[Candidate]) -> str:
     return "lowest validation loss" if best.bleu is None else "equal validation BLEU, lower loss"
 
 
-def how_to_train_on(state: TrainState, settings: TrainingConfig, steps: Sequence[int]) -> str:
+def how_to_continue(state: TrainState, settings: TrainingConfig, steps: Sequence[int]) -> str:
     """What to do for a longer training, when this one has reached a limit. steps: of the checkpoints of its model"""
     limit, end = state.stopped.split(" ")[0], ends_with(settings)
     reached = {"max_steps": state.step, "max_epochs": state.latest_epoch}

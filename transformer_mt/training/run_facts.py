@@ -22,7 +22,7 @@ from transformer_mt.errors import without_credentials
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
 SETTINGS, PARENT = "config", "parent"  # in run.json: all keys, and a checksum of the weights to start from
-FROM_STEP = "from_step"  # in run.json: of the checkpoint with which a start went on; 0 if it began anew
+FROM_STEP = "from_step"  # in run.json: the step of the checkpoint that this start resumed from; 0 for a new run
 
 
 def starts_of(run: Path) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]
 
     old, facts: with the key `corpus` of `Prepared.identity`. Files may have moved. Empty if `old` is damaged
     """
-    before, now = contents_of(old), contents_of(facts)
+    before, now = corpus_files_of(old), corpus_files_of(facts)
     if not before or [one for _, one in before] == [one for _, one in now]:
         return []
     counts_before, counts_now = (Counter(one for _, one in files) for files in (before, now))
@@ -59,7 +59,7 @@ def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]
     return list(dict.fromkeys(changed)) or ["the same files, in another order or number"]
 
 
-def contents_of(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def corpus_files_of(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Path and contents of each corpus file, in the order in which they are read; empty if the facts are damaged.
 
     The contents are a checksum, or of a file at an address without one, what is known of it.

@@ -42,7 +42,7 @@ class TrainingStep(nn.Module):
         Streams have little padding. On a GPU they keep it, because shapes that never change fit a CUDA graph.
         """
         generator = self.model.generator
-        if self.has_one_shape(layout, source_BS.device):
+        if self.has_static_shapes(layout, source_BS.device):
             counts_T = target_out_BT.flatten() != self.model.padding
             hidden_TD = self._hidden(source_BS, target_in_BT, layout).flatten(0, 1)
             hidden_TD = hidden_TD.masked_fill(~counts_T[:, None], 0.0)
@@ -61,8 +61,8 @@ class TrainingStep(nn.Module):
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
 
-    def has_one_shape(self, layout: Layout | None, device: torch.device) -> bool:
-        """Whether no shape depends on the sentences of a batch, but for a batch that was split."""
+    def has_static_shapes(self, layout: Layout | None, device: torch.device) -> bool:
+        """Whether all batches have the same shapes. Only the halves of a split batch differ."""
         return layout is not None and device.type != "cpu" and not self.r_drop
 
     def _hidden(self, source_BS: Tensor, target_in_BT: Tensor, layout: Layout | None) -> Tensor:

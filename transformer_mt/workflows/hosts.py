@@ -24,7 +24,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.passes import passes_of
-from transformer_mt.data.prepare import require_replaceable
+from transformer_mt.data.prepare import require_prepared_or_empty
 from transformer_mt.data.prepared import Prepared, prepared_folder, remembered
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
@@ -182,7 +182,7 @@ def prepare_on_hosts(
     takers = [rank for rank, (_, missing) in made.items() if missing and found[rank] != found[0]]
     notes = []
     if takers:
-        world.everywhere(lambda: require_replaceable(folder) if world.rank in takers else None, doing)
+        world.everywhere(lambda: require_prepared_or_empty(folder) if world.rank in takers else None, doing)
         copy_folder(world, folder.resolve() if folder.is_symlink() else folder, 0, takers, "the data to be copied")
         found = world.on_each_host(
             lambda: _contents(folder, False) if world.rank in takers else found[world.rank], "the data to be compared"

@@ -34,7 +34,7 @@ from transformer_mt.runtime.device import Machine, process_unchanged, seed_every
 from transformer_mt.runtime.distributed import ALONE, World, host_name
 from transformer_mt.runtime.joining import join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
-from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_train_on, reason, worse_than_guessing
+from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_continue, reason, worse_than_guessing
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
 from transformer_mt.training.run_facts import PARENT, facts_of
@@ -363,7 +363,7 @@ class TrainingJob:
             events.say(f"plots      {plots}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
         settings, tokens = self.config.training, len(self.prepared.codecs()[1])
-        further = worse_than_guessing(state, settings, tokens) or how_to_train_on(state, settings, final.steps)
+        further = worse_than_guessing(state, settings, tokens) or how_to_continue(state, settings, final.steps)
         events.say(f"           {further}")
         reached = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
         events.record("finished", **reached, averaged=final.steps, shipped=final.to_json())

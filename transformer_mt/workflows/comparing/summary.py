@@ -22,7 +22,7 @@ from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
-from transformer_mt.training.run_facts import FROM_STEP, PARENT, SETTINGS, config_of_run, contents_of, starts_of
+from transformer_mt.training.run_facts import FROM_STEP, PARENT, SETTINGS, config_of_run, corpus_files_of, starts_of
 from transformer_mt.training.schedules.base import ends_with
 from transformer_mt.workflows.tuning.halving import STOPPED
 
@@ -100,7 +100,7 @@ class Origin:
         if not starts:
             note(f"{folder}: no run.json that can be read: its corpus is unknown, so it is in no mean over seeds")
             return cls(config, settings, None, "", None)
-        contents, listed = contents_of(starts[-1]), starts[-1].get("corpus")
+        contents, listed = corpus_files_of(starts[-1]), starts[-1].get("corpus")
         corpus = tuple(content for _, content in contents) if contents or listed == [] else None
         parents = [str(start[PARENT]) for start in starts if PARENT in start]
         is_child = config is not None and config.training.start_from is not None

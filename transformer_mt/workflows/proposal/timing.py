@@ -10,7 +10,7 @@ import torch
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batch
-from transformer_mt.data.packing import Sentences, StreamSize
+from transformer_mt.data.packing import FlatSentences, StreamSize
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.device import Machine, process_unchanged, seed_everything
 from transformer_mt.text.vocabulary import EOS
@@ -46,7 +46,7 @@ def seconds_an_update(
         side[:, -1] = EOS
     batch = Batch.of(*sides)
     if packing:
-        source, target = (Sentences(side.flatten().numpy(), np.full(rows, side.shape[1])) for side in sides)
+        source, target = (FlatSentences(side.flatten().numpy(), np.full(rows, side.shape[1])) for side in sides)
         batch = Batch.packed(source, target, StreamSize(len(source.ids), len(target.ids), rows, max(longest)))
     warm_up = WARM_UP + (cuda_graph.WARM_UP if packing else 0)  # until there is a graph
     seconds: list[float] = []

@@ -12,7 +12,7 @@ from transformer_mt.config.load import CONFIG, differences, flat, load_config
 from transformer_mt.config.runs import FACTS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.passes import passes_of
-from transformer_mt.data.prepare import require_replaceable
+from transformer_mt.data.prepare import require_prepared_or_empty
 from transformer_mt.data.prepared import CorpusFile, prepared_folder, remembered
 from transformer_mt.decoding.finding import finished_at
 from transformer_mt.decoding.interpreter import Computing
@@ -50,7 +50,7 @@ def require_possible(plan: Plan) -> None:
     require_own_run(plan.run, plan.final_config, EPOCHS)
     for config, folder in _runs(plan):
         parent_of(config, folder)
-        require_replaceable(prepared_folder(config))
+        require_prepared_or_empty(prepared_folder(config))
 
 
 def require_own_teacher(teacher: Teacher) -> None:
