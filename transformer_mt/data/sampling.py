@@ -39,7 +39,7 @@ class SegmentationSampler:
     """A `Sampler` of prepared data: each call draws again; the tags stay.
 
     processes: that draw; 1: this one does. Segmentations do not depend on their number
-    say:       called with a message if one of them was lost. This process then draws all, and nothing changes but the speed
+    say:       called with a message if one of them was lost. This process then draws all: only slower
     """
 
     def __init__(self, prepared: Prepared, processes: int = 1, say: Callable[[str], None] = print) -> None:
