@@ -18,7 +18,7 @@ from transformer_mt.serving.models import Models
 BODY = b'{"text": "a cat"}'
 HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 ASK = HEAD % len(BODY) + BODY
-SHORT = {"HEAD_SECONDS": 0.3, "BODY_SECONDS": 0.3, "HEAD_BYTES": 2_000, "CONNECTIONS": 8}
+SHORT = {"HEAD_SECONDS": 0.3, "BODY_SECONDS": 0.3, "HEAD_BYTES": 2_000}
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +26,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short times and few connections."""
     for name, value in SHORT.items():
         monkeypatch.setattr(running, name, value)
+    monkeypatch.setattr(running.PatientProtocol, "most_connections", 8)
 
 
 def connected(port: int, data: bytes = b"") -> socket.socket:
