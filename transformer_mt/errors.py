@@ -188,7 +188,8 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
 
 
 _OUT_OF_MEMORY = re.compile(
-    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED|failed to map segment"
+    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED"
+    "|failed to map segment from shared object(?!: Operation not permitted)"
     "|could not create a primitive(?! descriptor)"  # oneDNN; a descriptor fails for wrong shapes
 )
 

@@ -48,11 +48,19 @@ def test_without_records_the_newest_weights_count():
 
 def test_a_run_that_may_not_be_read_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Permissions do not stop an administrator, as whom tests may run."""
-    model, closed = model_of("old"), Path("runs", "new", "model")
-    closed.mkdir(parents=True)
+    model, closed = model_of("old"), Path("runs", "new")
+    (closed / "model").mkdir(parents=True)
     monkeypatch.setattr("transformer_mt.decoding.finding.os.access", lambda path, _: path != closed)
+    exists = Path.exists
+
+    def refused(path: Path) -> bool:
+        if path.parent == closed:
+            raise PermissionError(path)
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", refused)
     assert default_model() == model
-    assert capsys.readouterr().err == "tmt: model runs/old; no permission to read runs/new/model\n"
+    assert capsys.readouterr().err == "tmt: model runs/old; no permission to read runs/new\n"
     shutil.rmtree("runs/old")
     with pytest.raises(TmtError, match="no permission to read this folder"):
         find_model(None)

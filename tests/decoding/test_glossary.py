@@ -98,6 +98,8 @@ def test_turkish_has_two_letters_i() -> None:
     assert [term.source for term in glossary.terms("İyi günler. Isparta güzel.")] == ["İyi", "Isparta"]
     assert not glossary.terms("bir İyi ve Isparta")
     assert Glossary({"istanbul": "x"}, ignore_case=True).terms("bir İSTANBUL")
+    both = Glossary({"sınır": "border", "sinir": "nerve"}, ignore_case=True)
+    assert [term.target for term in both.terms("Bu sinir, bu sınır, bu SİNİR")] == ["nerve", "border", "nerve"]
 
 
 def test_a_joiner_is_inside_a_word() -> None:

@@ -69,7 +69,7 @@ def test_a_language_may_have_three_letters(short: str, long: str) -> None:
 
 
 def test_emoji_that_a_joiner_makes_one_stay_one() -> None:
-    family = "👨\u200d👩\u200d👧 und ❤\ufe0f\u200d🔥"
+    family = "👨\u200d👩\u200d👧 und ❤\ufe0f\u200d🔥 🐈\u200d⬛ 🙂\u200d↔\ufe0f"
     assert clean_text(family, DEFAULT, "de") == family
     assert clean_text("a\u200d👧 👧\u200db a\u200db", DEFAULT, "de") == "a👧 👧b ab"
 

@@ -130,7 +130,7 @@ def test_seconds_left_are_those_to_the_nearest_limit():
         ),
     ],
 )
-def test_how_to_train_on_depends_on_the_schedule(values: dict, stopped: str, said: str):
+def test_how_to_continue_depends_on_the_schedule(values: dict, stopped: str, said: str):
     state = TrainState(step=40, epoch=5, stopped=stopped)
     assert how_to_continue(state, settings(**values), [21]) == said
 

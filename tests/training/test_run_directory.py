@@ -366,9 +366,16 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_previous_one_in_its_place(run:
     assert RunDirectory(run.folder.with_name("new")).move_aside() is None
     place = run.move_aside()
     assert place is not None
+    run.open(config_of(warmup_steps=9), facts_of(FILES))  # and then, say, its parent cannot be copied
+    run.bring_back(place)
+    assert "warmup_steps: 4000" in (run.folder / "config.yaml").read_text(encoding="utf-8")
+    place = run.move_aside()
+    assert place is not None
     run.open(config_of(), facts_of(FILES))
-    run.bring_back(place)  # what is there has been written
+    run.checkpoints.path(7).mkdir(parents=True)
+    run.bring_back(place)  # what was trained stays
     assert place.exists()
+    assert run.checkpoints.steps() == [7]
 
 
 def test_a_folder_whose_name_is_not_utf8_is_refused_before_anything_is_trained(tmp_path: Path):

@@ -99,7 +99,8 @@ def name_of(family: str) -> Any:
 def _options_of(family: str, name: str) -> Any:
     """The `Options` of a choice, or None. Raises TypeError if they are those of another name."""
     options = getattr(choice(family, name), "Options", None)
-    if options is not None and get_args(options.model_fields["kind"].annotation) != (name,):
+    kind = options.model_fields.get("kind") if options is not None else None
+    if options is not None and (kind is None or get_args(kind.annotation) != (name,)):
         raise TypeError(
             f"{CHOICES[family][name]}: its Options need  kind: Literal[{name!r}],  as it is named in CHOICES"
         )

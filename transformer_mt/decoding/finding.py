@@ -50,7 +50,8 @@ def newest_model() -> Path:
     none.
     """
     for run in RUNS.glob("*"):
-        recover(run / MODEL)
+        with suppress(PermissionError):  # told by `closed_runs`
+            recover(run / MODEL)
     models = [weights.parent for weights in RUNS.glob(f"*/{MODEL}/{WEIGHTS}")]
     if models:
         return max(sorted(models), key=lambda model: _finish_of(model.parent))
@@ -70,7 +71,7 @@ def newest_model() -> Path:
 def closed_runs() -> list[Path]:
     """The folders of runs whose permissions hide what is in them."""
     folders = (RUNS, *RUNS.glob("*"), *RUNS.glob(f"*/{MODEL}"))
-    return [folder for folder in folders if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK)]
+    return [folder for folder in folders if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
 
 
 def unfinished_runs() -> list[Path]:

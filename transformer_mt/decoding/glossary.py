@@ -133,7 +133,7 @@ class Glossary:
     def _same(self, term: str, line: str, start: int, end: int) -> bool:
         text = line[start:end]
         if self.ignore_case:
-            return _folded(text) == _folded(term)
+            return _folded(text) == _folded(term) and all(map(_is_same_letter, text, term))
         capitals = (term[0].upper(), "İ") if term[0] == "i" else term[0].upper()
         return text == term or (text[0] in capitals and text[1:] == term[1:] and _begins_sentence(line, start))
 
@@ -185,7 +185,7 @@ def _checked(rows: Iterable[tuple[str, str, str]], ignore_case: bool) -> dict[st
             if len(text.splitlines()) > 1:
                 raise TmtError(f"the {side} has a line break: {text!r}", place=place, remedy="Write it in one line.")
         term = " ".join(unicodedata.normalize("NFC", term).split())
-        other, where = first.setdefault(_folded(term) if ignore_case else term, (translation, place))
+        other, where = first.setdefault(term.lower() if ignore_case else term, (translation, place))
         if other != translation:
             raise TmtError(
                 f"'{term}' has another translation in {where}: '{other}'", place=place, remedy="Keep one of the two."
@@ -222,6 +222,11 @@ def _begins_sentence(line: str, start: int) -> bool:
 def _folded(text: str) -> str:
     """The text in lower case, with one letter for i and ı: which one is the small I depends on the language."""
     return text.replace("İ", "i").lower().replace("ı", "i")
+
+
+def _is_same_letter(letter: str, of_term: str) -> bool:
+    """Whether letters that are folded alike differ only in case: ı is not i, but I may be the capital of both."""
+    return letter in {"ı": "ıI", "i": "iIİ", "İ": "iİ"}.get(of_term, letter)
 
 
 def _first_word(text: str, start: int, end: int | None = None) -> str:

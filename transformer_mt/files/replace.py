@@ -24,6 +24,7 @@ from pathlib import Path
 from transformer_mt.files.system import is_running, rename
 from transformer_mt.files.system import sync as _sync
 
+_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # others may be of what is read meanwhile
 _in_use: set[Path] = set()  # paths that threads of this process are writing
 _numbers = count()  # makes each temporary name unique
 
@@ -34,7 +35,7 @@ def replaced_file(file: Path) -> Iterator[Path]:
 
     Raises OSError if that fails; `file` then stays as it was.
     """
-    file = Path(os.path.realpath(file))
+    given, file = file, Path(os.path.realpath(file))
     aside = _beside(file, "new")
     remove_leftovers(file.parent, file.name)
     try:
@@ -44,7 +45,7 @@ def replaced_file(file: Path) -> Iterator[Path]:
             shutil.copymode(file, aside)
         move_into_place(aside, file)
     except OSError as error:
-        _name(error, aside, file)
+        _name(error, aside, given)
         raise
     finally:
         with suppress(OSError):
@@ -54,7 +55,7 @@ def replaced_file(file: Path) -> Iterator[Path]:
 
 def _name(error: OSError, aside: Path, path: Path) -> None:
     """Let an error name what is replaced: writing names nothing, and a temporary name is one that nobody knows."""
-    if error.filename is None:
+    if error.filename is None and error.errno in _OF_WRITING:
         error.filename = str(path)
     elif isinstance(error.filename, str):
         error.filename = error.filename.replace(str(aside), str(path))
@@ -88,7 +89,7 @@ def replaced_folder(
     Only one process at a time may replace a folder; if several could, callers hold a lock. A symbolic link is followed.
     Raises OSError if that fails; `folder` then stays as it was.
     """
-    folder = Path(os.path.realpath(folder))
+    given, folder = folder, Path(os.path.realpath(folder))
     recover(folder)
     aside, is_kept = _beside(folder, "new"), False
     left = next(filter(can_continue, unfinished(folder)), None)
@@ -111,7 +112,7 @@ def replaced_folder(
         is_kept = can_continue(aside)
         raise
     except OSError as error:
-        _name(error, aside, folder)
+        _name(error, aside, given)
         raise
     finally:
         if not is_kept:

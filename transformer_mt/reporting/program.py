@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
@@ -67,7 +68,8 @@ def quoted(path: object) -> str:
     return f'"{text}"' if re.search(r"[\s&()';]", text) else text
 
 
-_received: list[int] = []
+_RECENT = 2.0  # seconds
+_received: list[float] = []  # when signals came
 
 
 def interrupt_on_signals() -> None:
@@ -84,12 +86,12 @@ def interrupt_on_signals() -> None:
 
 
 def was_interrupted() -> bool:
-    """Whether a signal has come. Some libraries make another error of the exception that it raises."""
-    return bool(_received)
+    """Whether a signal has just come. Some libraries make another error of the exception that it raises."""
+    return bool(_received) and time.monotonic() - _received[-1] < _RECENT
 
 
 def _interrupt(received: int, frame: FrameType | None) -> None:
-    _received.append(received)
+    _received.append(time.monotonic())
     signal.default_int_handler(received, frame)
 
 

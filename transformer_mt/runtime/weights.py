@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -33,7 +32,7 @@ def save_weights(weights: Mapping[str, Tensor], file: Path, facts: dict[str, str
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file, facts)
     except SafetensorError as error:  # it wraps the error of the operating system
         code = re.search(r"os error (\d+)", str(error))
-        raise OSError(int(code.group(1)) if code else errno.EIO, str(error), str(file)) from None
+        raise OSError(int(code.group(1)) if code else None, str(error), str(file)) from None
     os.umask(mask := os.umask(0))  # reading the mask requires setting it
     file.chmod(0o666 & ~mask)  # safetensors gives read permission only to the owner
 

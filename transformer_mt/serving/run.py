@@ -196,6 +196,8 @@ def make_server(app: Starlette, limits: Limits) -> Server:
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=IDLE_SECONDS,
+        # so many connections are accepted before one of them can be refused: they must not take all files
+        backlog=_BACKLOG if PatientProtocol.most_connections == CONNECTIONS else _OTHER_FILES // 2,
         timeout_graceful_shutdown=int(limits.seconds) + 1,
     )
     return Server(config)

@@ -38,7 +38,7 @@ _WRITTEN_WITH_JOINERS |= {
     "brx",
 }
 _WRITTEN_WITH_JOINERS |= {"mni", "azb", "glk", "mzn", "lrc"}
-_EMOJI = "\u2600-\u27bf\ufe0f\U0001f000-\U0001faff"  # joined, two of them are one: a family, a flag
+_EMOJI = "\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff"  # joined, two are one: a family
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
 NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}\u200c]|(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")

@@ -39,6 +39,8 @@ _ITEM = regex.compile(  # the numbers at the start and at the end of a piece
 )
 _CLOSING_TAGS = regex.compile(r"(?:</[\w:.-]+>\s*)+")
 _MONTHS = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+_NO_START_IN_VIETNAMESE = r"(?!(?:Anh|Cô|Ông|Bà|Tôi|Em|Chị|Họ|Nó|Chúng|Sau|Và|Nhưng)\b)"
+_SAYS = "(?<![知小没沒有访訪疑学學难難街])(?:[说說喊问問]道?|道)"  # these characters are in other words, too
 _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the next
     (languages, regex.compile(f"(?:{end})$"), regex.compile(start))
     for languages, end, start in (
@@ -51,18 +53,21 @@ _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the n
         ("ja", r"[」』]", r"と|って"),
         ("", r"\d．", r"\d"),
         ("", r"(?:^|\s)\d{1,2}．\s*", ""),  # the number of an item
-        ("zh yue", r"[”’」』]", r"\p{Han}{1,4}?[说說道问問喊]"),  # “走吧！”他说。
-        ("hi mr ne", r"(?<!\p{L})(?:डॉ|श्री|प्रो|मा)\.\s+", ""),
+        ("zh yue", r"[”’」』]", rf"[他她它我你您][们們]?\p{{Han}}{{0,4}}?{_SAYS}(?=[。，：！？]|$)"),  # “走吧！”他说。
+        ("hi mr ne", r"(?<!\p{L})(?:डॉ|श्री|प्रो)\.\s+", ""),
+        ("mr", r"(?<!\p{L})मा\.\s+", ""),
         ("bn", r"(?<!\p{L})(?:ডা|ড|মো)\.\s+", ""),
         ("ta", r"(?<!\p{L})(?:திரு|திருமதி|டாக்டர்)\.\s+", ""),
-        ("ar", r"(?<!\p{L}|فيتامين\s)[دأ]\.\s*", ""),
+        ("ar", r"(?<!\p{L}|فيتامين\s)[دأ]\.\s+", ""),
+        ("ar", r"(?<!\p{L})أ\.", r"د\."),
         ("ar", r"(?<!\p{L})ص\.\s+", r"\d"),  # a page
-        ("fa", r"(?<!\p{L})د\.\s+", ""),
-        ("ur", r"(?<![\p{L}\p{M}])\p{L}\.\s*", ""),  # the initials of a name
+        ("fa", r"(?<!\p{L}|ویتامین\s|گروه\s)د\.\s+", ""),
+        ("ur", r"(?<![\p{L}\p{M}])\p{L}\.\s*", r"\p{L}\."),  # the initials of a name
+        ("ur", r"(?<![\p{L}\p{M}])\p{L}\.\s*\p{L}\.\s+", ""),
         ("th", r"(?<!\p{L})[ดน]\.", r"[ชญส]\."),  # ด.ช.
         ("th", r"(?<!\p{L})(?:ดร|นพ|[ดน]\.[ชญส])\.\s+", ""),
-        ("vi", r"\b(?:TP|TS|Th[sS]|GS|PGS|BS)\.\s+", ""),
-        ("sw", r"\b(?:Dkt|Bw|Bi)\.\s+", ""),
+        ("vi", r"\b(?:TP|TS|Th[sS]|GS|PGS|BS)\.\s+", rf"{_NO_START_IN_VIETNAMESE}\p{{Lu}}"),
+        ("sw", r"\b(?:Dkt|Bw)\.\s+", ""),
         ("tr az", r"\bvb\.\s+", r"\p{Ll}"),
         ("de", rf"(?i:\b(?:{_BEFORE_ORDINAL}))\s+\d{{1,2}}\.\s+", _AFTER_ORDINAL),  # der 1. FC
         ("de", r"\d{1,2}\.\s+", rf"(?:{_MONTHS}|Jh\.|Jahrhundert)"),

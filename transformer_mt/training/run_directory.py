@@ -194,11 +194,13 @@ class RunDirectory:
             raise from_os_error(error, "renaming the folder of the previous run") from None
 
     def bring_back(self, place: Path) -> None:
-        """Undo `move_aside`, if nothing of a new run was written. place: what it returned"""
-        self.close()
+        """Undo `move_aside`, if the new run has neither a checkpoint nor a model. place: what `move_aside` returned"""
         folder = self.folder.resolve() if self.folder.is_symlink() else self.folder
-        with suppress(OSError):
-            if not folder.exists() or all(path.name.startswith(".") for path in folder.iterdir()):
+        with suppress(OSError, TmtError):
+            if folder.exists():
+                self.lock()  # another process may have begun here
+            if not self.checkpoints.steps() and not self.model.exists():
+                self.close()
                 shutil.rmtree(folder, ignore_errors=True)
                 place.rename(folder)
 

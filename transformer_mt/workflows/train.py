@@ -170,12 +170,12 @@ def _open(run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool,
     aside = run.move_aside() if fresh else None
     try:
         changed = run.open(config, facts)
+        if parent is not None:
+            keep_parent(parent, run.folder)
     except BaseException:
         if aside is not None:
             run.bring_back(aside)
         raise
-    if parent is not None:
-        keep_parent(parent, run.folder)
     notes = [f"previous run moved to {aside}"] if aside is not None else []
     notes += [f"changed since the run started (old | new): {line}" for line in changed]
     end = ends_with(config.training)
