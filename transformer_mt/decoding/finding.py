@@ -71,7 +71,8 @@ def newest_model() -> Path:
 def closed_runs() -> list[Path]:
     """The folders of runs whose permissions hide what is in them."""
     folders = (RUNS, *RUNS.glob("*"), *RUNS.glob(f"*/{MODEL}"))
-    return [folder for folder in folders if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
+    there = [folder for folder in folders if os.path.isdir(folder)]  # noqa: PTH112 (Path.is_dir needs permission)
+    return [folder for folder in there if not os.access(folder, os.R_OK | os.X_OK)]
 
 
 def unfinished_runs() -> list[Path]:
