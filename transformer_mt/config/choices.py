@@ -99,8 +99,8 @@ def name_of(family: str) -> Any:
 def _options_of(family: str, name: str) -> Any:
     """The `Options` of a choice, or None. Raises TypeError if they are those of another name."""
     options = getattr(choice(family, name), "Options", None)
-    kind = options.model_fields.get("kind") if options is not None else None
-    if options is not None and (kind is None or get_args(kind.annotation) != (name,)):
+    fields = getattr(options, "model_fields", None)  # scripts/gpu_check.py has no pydantic
+    if fields is not None and ("kind" not in fields or get_args(fields["kind"].annotation) != (name,)):
         raise TypeError(
             f"{CHOICES[family][name]}: its Options need  kind: Literal[{name!r}],  as it is named in CHOICES"
         )

@@ -13,7 +13,6 @@ from transformer_mt.kernels.attention import cpu_attention, fused_attention
 from transformer_mt.kernels.dropout import ByteDropout, FusedDropout
 from transformer_mt.kernels.linear import CpuLinear, FusedLinear
 from transformer_mt.kernels.normalization import FusedLayerNorm, FusedRMSNorm
-from transformer_mt.kernels.repeated import require_known_attention
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.normalization import LayerNorm, RMSNorm
 from transformer_mt.model.parts import Parts
@@ -44,8 +43,6 @@ def build_model(
     """
     parts = parts_for(config.model, device)
     model = Transformer(config.model, source_vocab, target_vocab, max_positions=config.max_positions, parts=parts)
-    if config.training.packing:
-        require_known_attention(model)
     return model.to(device)
 
 

@@ -26,6 +26,7 @@ from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.evaluation.report import Report, chance
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
+from transformer_mt.kernels.repeated import require_known_attention
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
@@ -212,6 +213,8 @@ class TrainingJob:
         source, target = self.prepared.codecs()
         try:
             model = build_model(self.config, len(source), len(target), self.machine.device)
+            if self.config.training.packing:
+                require_known_attention(model)
             if self.parent is not None and self.machine.world.from_main(lambda: not self.run.checkpoints.steps()):
                 load_weights(model, self._weights_of_parent(model, self.parent), self.parent.name)
             freeze(model, self.config.training.freeze)
