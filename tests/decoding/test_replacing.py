@@ -15,6 +15,7 @@ from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.text.casing import Casing
 
 Links = Sequence[tuple[int, int]]
 
@@ -25,7 +26,7 @@ def replaced(line: str, text: str, links: Links, terms: dict[str, str], keeps_ca
         [Span(line.index(one), Term(one, terms[one])) for one in terms],
     )
     of_words = [{source for source, target in links if target == word} for word in range(len(text.split()))]
-    return with_terms(own, of_words, line, spans, keeps_case)
+    return with_terms(own, of_words, line, spans, Casing("lower" if keeps_case else "keep"))
 
 
 @pytest.mark.parametrize(

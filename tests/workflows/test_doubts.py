@@ -31,6 +31,12 @@ def model(tiny_model: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def untrained(tiny_model: Path, tmp_path: Path) -> Path:
+    """A copy, because scores are stored in the folder of a model, and other tests have the same one."""
+    return shutil.copytree(tiny_model, tmp_path / "untrained")
+
+
 def _files(folder: Path, pairs: list[tuple[str, str]]) -> test_sets.TestFiles:
     for name, lines in zip(("test.en", "test.de"), zip(*pairs, strict=True), strict=True):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -58,12 +64,12 @@ def _paths(files: test_sets.TestFiles) -> tuple[Path, Path]:
 
 
 def test_a_baseline_and_each_model_of_an_ensemble_may_have_seen_the_test(
-    model: Path, tiny_model: Path, tmp_path: Path, capsys: Any
+    model: Path, untrained: Path, tmp_path: Path, capsys: Any
 ):
     files = _files(tmp_path, PAIRS)
-    tmt.evaluate(tiny_model, files=files, metrics="bleu", baseline=model)
+    tmt.evaluate(untrained, files=files, metrics="bleu", baseline=model)
     assert capsys.readouterr().err.count("trained on both sentences of 4 of the 4 pairs") == 1
-    tmt.evaluate([tiny_model, model], files=files, metrics="bleu")
+    tmt.evaluate([untrained, model], files=files, metrics="bleu")
     assert capsys.readouterr().err.count(f"{model}: trained on both sentences of 4 of the 4 pairs") == 1
 
 
@@ -110,10 +116,10 @@ def test_exchanged_files_are_named(capsys: Any):
     assert "3 sentences of 3 seem to be in another script than en has" in capsys.readouterr().err
 
 
-def test_evaluate_looks_at_the_languages_of_both_files(tiny_model: Path, tmp_path: Path, capsys: Any):
+def test_evaluate_looks_at_the_languages_of_both_files(untrained: Path, tmp_path: Path, capsys: Any):
     pairs = list(generate("en", "de", "test", 20, 1))
     files = _files(tmp_path, [(german, english) for english, german in pairs])
-    tmt.evaluate(tiny_model, files=files, metrics="bleu")
+    tmt.evaluate(untrained, files=files, metrics="bleu")
     error = capsys.readouterr().err
     assert f"{files.source}: " in error
     assert "seem to be de, not en" in error
@@ -121,9 +127,9 @@ def test_evaluate_looks_at_the_languages_of_both_files(tiny_model: Path, tmp_pat
     assert "seem to be en, not de" in error
 
 
-def test_empty_lines_are_counted(tiny_model: Path, tmp_path: Path, capsys: Any):
+def test_empty_lines_are_counted(untrained: Path, tmp_path: Path, capsys: Any):
     files = _files(tmp_path, [("a fad", "neu"), ("", "ein Gesicht"), ("bed", " "), ("cab", "")])
-    tmt.evaluate(tiny_model, files=files, metrics="bleu")
+    tmt.evaluate(untrained, files=files, metrics="bleu")
     error = capsys.readouterr().err
     assert f"{files.source}: 1 of 4 source lines is empty, the first on line 2" in error
     assert f"{files.reference}: 2 of 4 reference lines are empty, the first on line 3" in error

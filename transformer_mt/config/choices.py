@@ -80,14 +80,16 @@ def name_of(family: str) -> Any:
     if not any(options.values()):
         return Annotated[plain, BeforeValidator(_name_alone)]
     mapping = _any_of([one or _kind_alone(name) for name, one in options.items()])
-    other_forms = {  # a name alone if there are no options; a mapping if some option has no default
-        name: ({"kind": name}, name) if one is None else (name, {"kind": name})
+    without = [{"kind": name} for name, one in options.items() if one is None]
+    needing = [
+        name
         for name, one in options.items()
-        if one is None or any(key != "kind" and field.is_required() for key, field in one.model_fields.items())
-    }
+        if one is not None and any(key != "kind" and field.is_required() for key, field in one.model_fields.items())
+    ]
 
     def in_other_form(value: Any) -> Any:
-        return next((other for one, other in other_forms.values() if value == one), value)
+        """A name alone for a choice without options; a mapping for one that needs some."""
+        return value["kind"] if value in without else {"kind": value} if value in needing else value
 
     return Annotated[
         Annotated[plain, Tag("name")] | Annotated[mapping, Tag("options")],

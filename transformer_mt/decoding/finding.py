@@ -43,11 +43,10 @@ def find_model(given: Path | None) -> Path:
 
 
 def newest_model() -> Path:
-    """The model of the run under runs/ that finished last. Averaging checkpoints,
-    copying or renaming a run does not count as finishing it.
+    """The model of the run under runs/ that finished last.
 
-    Models of runs that have never finished, made by `tmt average`, come after all others. Raises TmtError if there is
-    none.
+    Averaging checkpoints, copying or renaming a run does not count as finishing it. Models of runs that have never
+    finished, made by `tmt average`, come after all others. Raises TmtError if there is none.
     """
     for run in RUNS.glob("*"):
         with suppress(PermissionError):  # told by `closed_runs`

@@ -18,6 +18,7 @@ from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import path_of, read_lines
+from transformer_mt.text.casing import lowered
 from transformer_mt.text.copies import NUMBER, PARTICLES, UNBROKEN
 from transformer_mt.text.script import ENDS, SPACELESS, SPACELESS_LETTER
 
@@ -38,6 +39,7 @@ _WORD = regex.compile(f"[{_IN_WORDS}]")
 _FIRST_WORD = regex.compile(f"[{_IN_WORDS}]+|.", regex.DOTALL)
 # Beside a letter of a script without spaces, a word may begin and end.
 _WORD_START = regex.compile(rf"(?:(?<![{_IN_WORDS}])|(?<=[{SPACELESS}])|(?=[{SPACELESS}]))\S")
+_CASES_OF_I = {"ı": "ıI", "i": "iIİ", "İ": "iİ"}
 _REMEDY = "Write two columns with one tab between them: the term, and its translation."
 
 
@@ -221,12 +223,12 @@ def _begins_sentence(line: str, start: int) -> bool:
 
 def _folded(text: str) -> str:
     """The text in lower case, with one letter for i and ı: which one is the small I depends on the language."""
-    return text.replace("İ", "i").lower().replace("ı", "i")
+    return lowered(text, "").replace("ı", "i")
 
 
 def _is_same_letter(letter: str, of_term: str) -> bool:
     """Whether letters that are folded alike differ only in case: ı is not i, but I may be the capital of both."""
-    return letter in {"ı": "ıI", "i": "iIİ", "İ": "iİ"}.get(of_term, letter)
+    return letter in _CASES_OF_I.get(of_term, letter)
 
 
 def _first_word(text: str, start: int, end: int | None = None) -> str:

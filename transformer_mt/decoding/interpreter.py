@@ -247,12 +247,9 @@ class Interpreter(PairScorer):
 
     def _replaced(self, line: str, terms: Sequence[Span], own: Translation) -> list[Hypothesis]:
         """The hypotheses of a translation without terms and copies, with the terms where they have a clear place."""
-        keeps_case = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
         of_source = words_of_tokens(own.source_tokens, line, self.source.segmenter, self.config.data.cleaning)
         linked = ((one, words_linked(one, of_source, self.target.segmenter)) for one in own.n_best)
-        found = (
-            with_terms(one, links, line, terms, keeps_case, self.target.segmenter.language) for one, links in linked
-        )
+        found = (with_terms(one, links, line, terms, self.target.segmenter.casing) for one, links in linked)
         return [one for one in found if one is not None]
 
     def _join(self, parts: Sequence[Piece], translated: Sequence[Translation]) -> Translation:

@@ -13,7 +13,7 @@ import regex
 from transformer_mt.decoding.forced import links_across
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Hypothesis
-from transformer_mt.text.casing import capitalised
+from transformer_mt.text.casing import Casing
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.script import SPACELESS
 from transformer_mt.text.words import words_of_tokens
@@ -49,14 +49,11 @@ def words_linked(own: Hypothesis, of_source: Sequence[int | None], target: Segme
     return links
 
 
-def with_terms(
-    own: Hypothesis, links: Links, line: str, spans: Sequence[Span], keeps_case: bool = False, language: str = ""
-) -> Hypothesis | None:
+def with_terms(own: Hypothesis, links: Links, line: str, spans: Sequence[Span], casing: Casing) -> Hypothesis | None:
     """A translation with the terms in place of the words that are linked to theirs; None if one has no clear place.
 
-    spans:      of the terms
-    keeps_case: whether a term at the beginning stays in lower case
-    language:   of the translation
+    spans:  of the terms
+    casing: of the translation
     """
     words = own.text.split()
     places = dict[int, Span]()  # of words that are replaced
@@ -78,8 +75,8 @@ def with_terms(
         begins, ends = (places.get(number + step) is not replacing for step in (-1, 1))
         around, target = _AROUND.fullmatch(word), replacing.term.target
         assert around is not None
-        if number == 0 and not keeps_case and target.split(" ")[0].islower():
-            target = capitalised(target, language)
+        if number == 0:
+            target = casing.at_start(target, line)
         parts += [(space, space * begins), (word, (around[1] + target) * begins + around[2] * ends)]
     text = "".join(new for _, new in parts)
     return replace(own, text=text, word_alignment=links_across(own.word_alignment or (), ((line, line),), parts))

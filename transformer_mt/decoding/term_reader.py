@@ -34,7 +34,6 @@ from transformer_mt.decoding.terms import (
     reopened,
     spans_of_terms,
 )
-from transformer_mt.text.casing import capitalised
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS, UNK
@@ -255,10 +254,7 @@ class TermReader:
 
     def _capitalised(self, place: _Place, line: str) -> str:
         """The text of a term that begins a sentence."""
-        lower = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
-        if lower or place.owner.copies or not place.text.split(" ")[0].islower():
-            return place.text
-        return capitalised(place.text, self.target.segmenter.language)
+        return place.text if place.owner.copies else self.target.segmenter.casing.at_start(place.text, line)
 
 
 def _read_parts(line: str, spans: Sequence[Span], stand_ins: Mapping[Term, str]) -> list[tuple[str, str]]:

@@ -69,6 +69,11 @@ class Casing:
             return _SENTENCE_START.sub(lambda start: start[0][:-1] + capitalised(start[0][-1], self.language), text)
         return text
 
+    def at_start(self, text: str, line: str) -> str:
+        """A text that begins a translation: with a capital, unless the line or the model has lower case there."""
+        is_lower = self.kind == "lower" or line.lstrip()[:1].islower()
+        return text if is_lower or not text.split(" ")[0].islower() else capitalised(text, self.language)
+
     def save(self, folder: Path) -> None:
         if self._truecaser is not None:
             self._truecaser.save_model(str(folder / FILE))

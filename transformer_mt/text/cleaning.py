@@ -18,26 +18,12 @@ TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules
 
 # Invisible, and harmful in a vocabulary: zero-width characters, direction marks, byte order mark.
 _ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
-_WRITTEN_WITH_JOINERS = {"fa", "ur", "ps", "ku", "ckb", "sd", "ug", "hi", "mr", "ne", "sa", "mai", "bho", "kok", "ks"}
-_WRITTEN_WITH_JOINERS |= {
-    "bn",
-    "as",
-    "gu",
-    "pa",
-    "or",
-    "ta",
-    "te",
-    "kn",
-    "ml",
-    "si",
-    "awa",
-    "mag",
-    "hne",
-    "gom",
-    "doi",
-    "brx",
-}
-_WRITTEN_WITH_JOINERS |= {"mni", "azb", "glk", "mzn", "lrc"}
+_WRITTEN_WITH_JOINERS = frozenset(
+    (  # noqa: SIM905
+        "fa ur ps ku ckb sd ug hi mr ne sa mai bho kok ks bn as gu pa or ta te kn ml si awa mag"
+        " hne gom doi brx mni azb glk mzn lrc"
+    ).split()
+)
 _EMOJI = "\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff"  # joined, two are one: a family
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")

@@ -42,7 +42,7 @@ _MONTHS = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Okt
 _NO_START_IN_VIETNAMESE = r"(?!(?:Anh|Cô|Ông|Bà|Tôi|Em|Chị|Họ|Nó|Chúng|Sau|Và|Nhưng)\b)"
 _SAYS = "(?<![知小没沒有访訪疑学學难難街])(?:[说說喊问問]道?|道)"  # these characters are in other words, too
 _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the next
-    (languages, regex.compile(f"(?:{end})$"), regex.compile(start))
+    (languages.split(), regex.compile(f"(?:{end})$"), regex.compile(start))
     for languages, end, start in (
         ("", r"(?<!\d)\d{1,4}\.\s+", r"\d{1,2}\."),  # 2024. 5. 3.
         ("", r"\d\.\s+", r"\p{Ll}"),  # the 5. floor, as many languages write ordinal numbers
@@ -133,6 +133,6 @@ def _is_one(piece: str, following: str, language: str) -> bool:
     if not _LETTER.search(following) and not _DIGIT.search(following):  # closing marks, a smiley
         return True
     return any(
-        (not languages or language in languages.split()) and end.search(piece) and start.match(following)
+        (not languages or language in languages) and end.search(piece) and start.match(following)
         for languages, end, start in _ONE_SENTENCE
     )

@@ -36,11 +36,10 @@ class TestFiles:
     more_references: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name == "more_references":
-                object.__setattr__(self, name, tuple(paths_of(value)))
-            else:
-                object.__setattr__(self, name, path_of(value) if value is not None else None)
+        for name in ("source", "reference", "hypothesis", "tokenized"):
+            if (file := getattr(self, name)) is not None:
+                object.__setattr__(self, name, path_of(file))
+        object.__setattr__(self, "more_references", tuple(paths_of(self.more_references)))
 
     @property
     def references(self) -> list[Path]:
