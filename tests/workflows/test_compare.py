@@ -629,3 +629,56 @@ def test_a_seed_without_a_loss_is_named(make, capsys):
     assert found.groups[0].loss.runs == 2
     assert list(found.notes) == [text]
     assert capsys.readouterr().err == f"tmt: {text}\n"
+
+
+DIRECTIONS = {"data": {"directions": ["ko-en", "en-ko", "en-de"], "corpus": {"kind": "phrasebook"}}}
+
+
+def _scores_of_directions(first, second, other="9", **more):
+    """Of a run that has translated the tests of two of its three directions."""
+    own = {"decoding": {"beam": 5}, "weights": None, "sentences": 10, "search": "beam 5", **more}
+    korean = {"bleu": second, "signatures": {"bleu": "tok:ko-mecab"}, "text": other}
+    english = {"bleu": first, "ter": 50.0, "signatures": {"bleu": "tok:13a", "ter": "norm:no"}, "text": "8"}
+    return {"test ko-en": {**english, **own}, "valid": {"bleu": 1.0}, "test en-ko": {**korean, **own}}
+
+
+def test_several_directions_have_a_mean(make):
+    for seed, (first, second) in {1: (20.0, 10.0), 2: (24.0, 12.0)}.items():
+        make(f"s{seed}", scores=_scores_of_directions(first, second), seed=seed, **DIRECTIONS)
+    found = compare_runs()
+    assert list(found.runs[0].scores) == ["test ko-en", "valid", "test en-ko", "test mean"]
+    assert [run.scores["test mean"]["bleu"] for run in found.runs] == [15.0, 18.0]
+    assert "ter" not in found.runs[0].scores["test mean"], "one of the directions has no TER"
+    spread = found.groups[0].scores["test mean"]["bleu"]
+    assert (spread.mean, spread.deviation) == pytest.approx((16.5, statistics.stdev([15.0, 18.0])))
+    assert "test mean BLEU" in found.lines[0]
+    shown = found.written("text", test_sets=["test mean"])
+    assert shown[-1] == "test mean BLEU: tok:ko-mecab; tok:13a, mean of 2 directions, 20 sentences"
+    assert found.notes == []
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        _scores_of_directions(30.0, 15.0, other="7"),
+        _scores_of_directions(30.0, 15.0, weights="bfloat16"),
+        {**_scores_of_directions(30.0, 15.0), "test en-de": {"bleu": 99.0, "signatures": {"bleu": "13a"}, "text": "6"}},
+    ],
+)
+def test_means_of_other_directions_or_sentences_do_not_compare(make, scores):
+    make("s1", scores=_scores_of_directions(20.0, 10.0), seed=1, **DIRECTIONS)
+    make("s2", scores=scores, seed=2, **DIRECTIONS)
+    found = compare_runs()
+    assert "test mean" not in found.groups[0].scores
+    assert [one for one in found.notes if one.startswith("test mean: ")]
+
+
+def test_a_direction_alone_has_no_mean(make):
+    scores = _scores_of_directions(20.0, 10.0)
+    del scores["test en-ko"]
+    make("one", scores=scores, **DIRECTIONS)
+    make("two", scores={"my file ko-en": {"bleu": 1.0}, "my file en-ko": {"bleu": 2.0}})
+    assert [list(run.scores) for run in compare_runs().runs] == [
+        ["test ko-en", "valid"],
+        ["my file ko-en", "my file en-ko"],
+    ]

@@ -24,6 +24,7 @@ from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.training.run_facts import FROM_STEP, PARENT, SETTINGS, config_of_run, corpus_files_of, starts_of
 from transformer_mt.training.schedules.base import ends_with
+from transformer_mt.workflows.comparing.directions import with_means
 from transformer_mt.workflows.tuning.halving import STOPPED
 
 State = Literal["finished", "stopped", "unfinished"]
@@ -49,7 +50,7 @@ class RunSummary:
     loss:      validation loss in nats per token, where the validation was best
     bleu:      greedy BLEU of the same validation
     scores:    by test set: `bleu`, `chrf` and `ter` with signatures, search settings and date, as in scores.json. Of
-               several searches that of the config, otherwise the newest
+               several searches that of the config, otherwise the newest. Of several directions also the mean
     settings:  those that differ between the compared runs, by key; None if its config cannot be read
     """
 
@@ -240,7 +241,7 @@ def _scores_of(folder: Path, origin: Origin) -> dict[str, dict[str, Any]]:
         as_configured = [one for one in entries if _search_of(one) == own and one.get("weights") is None]
         if entries:
             found[test_set] = (as_configured or entries)[0]
-    return found
+    return with_means(found, () if origin.config is None else origin.config.data.all_directions)
 
 
 def _search_of(entry: Mapping[str, Any]) -> DecodingConfig | None:
