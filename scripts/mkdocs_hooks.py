@@ -47,7 +47,7 @@ def source_of(file: str, name: str = "", nodoc: bool = False) -> str:
             blank = lines[end : end + 1] == [""]  # the line after it
             skipped |= set(range(inner.body[0].lineno, end + 1 + blank))
     shown = [lines[number - 1] for number in range(first, (node.end_lineno or 0) + 1) if number not in skipped]
-    return re.sub(r"  # noqa:.*$", "", textwrap.dedent("\n".join(shown)), flags=re.M) + "\n"
+    return re.sub(r"  # (?:noqa|type: ignore).*$", "", textwrap.dedent("\n".join(shown)), flags=re.M) + "\n"
 
 
 def with_code(markdown: str) -> str:

@@ -79,11 +79,11 @@ def model(figure: Figure, ink: Ink) -> None:
     left, right, wide = 2.4, 7.4, 3.6
     rows = {
         "source ids [B, S]": (left, 0.4, ink.faint),
-        "source_embedding": (left, 1.5, ink.third),
+        "source_embedding\n+ positions": (left, 1.5, ink.third),
         "self_attention ": (left, 4.7, ink.first),
         "feed_forward ": (left, 5.7, ink.second),
-        "target ids [B, T]": (right, 0.4, ink.faint),
-        "target_embedding": (right, 1.5, ink.third),
+        "target ids [B, T]\nshifted right": (right, 0.4, ink.faint),
+        "target_embedding\n+ positions": (right, 1.5, ink.third),
         "self_attention, causal": (right, 3.2, ink.first),
         "cross_attention": (right, 4.7, ink.first),
         "feed_forward": (right, 5.7, ink.second),
@@ -91,14 +91,15 @@ def model(figure: Figure, ink: Ink) -> None:
         "logits [B, T, V]": (right, 8.7, ink.faint),
     }
     for text, (x, y, colour) in rows.items():
-        box(axes, x, y, text.strip(), colour, width=wide, height=0.6)
+        in_layer = colour in (ink.first, ink.second)
+        box(axes, x, y, text.strip() + ("\nadd & norm" if in_layer else ""), colour, width=wide, height=0.7)
     for x, steps in ((left, (0.4, 1.5, 4.7, 5.7)), (right, (0.4, 1.5, 3.2, 4.7, 5.7, 7.6, 8.7))):
         for below, above in pairwise(steps):
-            arrow(axes, (x, below + 0.3), (x, above - 0.3), ink.text)
+            arrow(axes, (x, below + 0.35), (x, above - 0.35), ink.text)
     for x, bottom in ((left, 4.0), (right, 2.5)):
         line(axes, [(x - 2, bottom), (x + 2, bottom), (x + 2, 6.4), (x - 2, 6.4), (x - 2, bottom)], ink.faint)
-        axes.text(x + 2, 6.48, "layers × N", ha="right", va="bottom")
-    line(axes, [(left, 6.0), (left, 7.3), (4.9, 7.3), (4.9, 4.7)], ink.text)
+        axes.text(x + 2, 6.48, "N ×", ha="right", va="bottom")
+    line(axes, [(left, 6.05), (left, 7.3), (4.9, 7.3), (4.9, 4.7)], ink.text)
     arrow(axes, (4.9, 4.7), (right - wide / 2, 4.7), ink.text)
     axes.text(left + 0.1, 7.4, "memory [B, S, D]", va="bottom")
 

@@ -63,8 +63,7 @@ class ModelConfig(Section):
     output_bias: bool = Field(True, description="bias of the output layer")
     attention: Literal["handmade", "fused"] = Field(
         "fused",
-        description="handmade: as in the paper; fused: by PyTorch's kernel, the same up to rounding, faster (decoding"
-        " takes the fastest way that kernels/attention.py knows)",
+        description="handmade: as in the paper; fused: by kernels, the same up to rounding, faster",
     )
     norm_kernel: Literal["handmade", "fused"] = Field(
         "fused",

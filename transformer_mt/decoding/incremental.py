@@ -9,7 +9,7 @@ which cell. Rows that differ from the first token on, such as samples, are famil
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from transformer_mt.decoding.attention_maps import attention_weights
 from transformer_mt.decoding.step import look_steps
-from transformer_mt.kernels.attention import attention_to_past
+from transformer_mt.kernels.attention import attention_to_past, handmade_attention_to_past
 from transformer_mt.kernels.plain import plain
 from transformer_mt.kernels.repeated import require_known_attention
 from transformer_mt.model.layers import DecoderLayer
@@ -281,15 +281,21 @@ class IncrementalDecoder:
     def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
         """The logits [N, V], and the attention [N, S] if caches have it. Fills the newest cells of an opened cache."""
         model = self._plain
+        attend = handmade_attention_to_past if model.config.attention == "handmade" else attention_to_past
         x_N1D = model.target_embedding(previous_N[:, None], start=cache.length - 1)
         for index, layer in enumerate(model.decoder.layers):
             is_last = index == len(cache.memory) - 1
-            x_N1D, attention_NS = _layer_step(layer, x_N1D, cache, index, self.with_attention and is_last)
+            x_N1D, attention_NS = _layer_step(layer, x_N1D, cache, index, attend, self.with_attention and is_last)
         return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], attention_NS
 
 
 def _layer_step(
-    layer: DecoderLayer, x_N1D: Tensor, cache: DecoderCache, index: int, with_attention: bool = False
+    layer: DecoderLayer,
+    x_N1D: Tensor,
+    cache: DecoderCache,
+    index: int,
+    attend: Callable[..., Tensor],
+    with_attention: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """A decoder layer at the newest position, x [N, 1, D]; writes its keys and values into the opened cache.
 
@@ -301,16 +307,16 @@ def _layer_step(
         query_NH1K, *new = layer.self_attention.project(x_N1D, cache.length - 1)
         key_GHCK, value_GHCK = cache.write(index, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
         query_GHWK = _by_family(query_NH1K, cache.n_families)
-        context_GHWK = attention_to_past(query_GHWK, key_GHCK, value_GHCK, cache.padded_bias)
+        context_GHWK = attend(query_GHWK, key_GHCK, value_GHCK, cache.padded_bias)
         return layer.self_attention.combine(context_GHWK).view_as(x_N1D)
 
     def attend_to_memory(x_BWD: Tensor) -> Tensor:
         nonlocal attention_NS
         query_BHWK = layer.cross_attention.project_query(x_BWD)
         if with_attention:
-            weights_BHWS = attention_weights(attention_to_past, query_BHWK, memory.key_BHMK, cache.memory_bias)
+            weights_BHWS = attention_weights(attend, query_BHWK, memory.key_BHMK, cache.memory_bias)
             attention_NS = weights_BHWS.float().mean(dim=1).flatten(0, 1)[:, : cache.n_source]
-        return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_bias))
+        return layer.cross_attention.combine(attend(query_BHWK, *memory, cache.memory_bias))
 
     memory = cache.memory[index]
     x_N1D = layer.around_self_attention(x_N1D, attend_to_past)

@@ -10,6 +10,7 @@ import torch
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.kernels.attention import cpu_attention, fused_attention
+from transformer_mt.kernels.changed import require_same_parts
 from transformer_mt.kernels.dropout import ByteDropout, FusedDropout
 from transformer_mt.kernels.linear import CpuLinear, FusedLinear
 from transformer_mt.kernels.normalization import FusedLayerNorm, FusedRMSNorm
@@ -39,8 +40,10 @@ def build_model(
 ) -> Transformer:
     """The model that a config describes, on the device. Its weights are drawn by torch's CPU generator.
 
-    Raises TmtError if all embeddings are tied and the vocabularies differ in size.
+    Raises TmtError if all embeddings are tied and the vocabularies differ in size, or if a readable part was changed
+    that a kernel computes instead.
     """
+    require_same_parts(config.model)
     parts = parts_for(config.model, device)
     model = Transformer(config.model, source_vocab, target_vocab, max_positions=config.max_positions, parts=parts)
     return model.to(device)

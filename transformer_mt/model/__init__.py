@@ -19,3 +19,9 @@ The name of a tensor ends with its shape: `scores_BHQM` is [B, H, Q, M]. The let
 stores W transposed: the first matrix of a feed-forward network is [F, D]. This package works on ids and tensors; it
 knows nothing about text or training.
 """
+
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.model.multi_head_attention import MultiHeadAttention
+from transformer_mt.model.transformer import Transformer
+
+__all__ = ["ModelConfig", "MultiHeadAttention", "Transformer"]

@@ -31,8 +31,7 @@ def scaled_dot_product_attention(
     """
     if causal:
         assert mask_BHQM is None, "causal excludes a mask"
-        causal_mask_11QM = causal_mask(query_BHQK)
-        mask_BHQM = causal_mask_11QM
+        mask_BHQM = causal_mask(query_BHQK)  # [1, 1, Q, M]
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     if mask_BHQM is None:
         weights_BHQM = scores_BHQM.softmax(dim=-1)

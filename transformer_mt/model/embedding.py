@@ -38,5 +38,4 @@ class Embedding(nn.Module):
         if self.positions is None:
             return self.dropout(embedded_BTD)
         positions_TD = self.positions(start, ids_BT.shape[1])
-        sum_BTD = embedded_BTD + positions_TD
-        return self.dropout(sum_BTD)
+        return self.dropout(embedded_BTD + positions_TD)

@@ -39,4 +39,4 @@ class FeedForward(nn.Module):
         else:
             inner_BTF = getattr(F, self.activation)(inner_BTF)
         output_BTD = self.outer(self.dropout(inner_BTF))
-        return output_BTD  # noqa: RET504 (its name says its shape)
+        return output_BTD

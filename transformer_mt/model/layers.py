@@ -80,9 +80,8 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
-        self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            EncoderLayer(config, parts) for _ in range(config.encoder_layers)
-        )
+        layers = [EncoderLayer(config, parts) for _ in range(config.encoder_layers)]
+        self.layers: Sequence[EncoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
         # With pre-norm, nothing else normalises the sum of the last residual connection.
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
@@ -90,7 +89,7 @@ class Encoder(nn.Module):
         for layer in self.layers:
             x_BSD = layer(x_BSD, mask_B11S)
         memory_BSD = self.final_norm(x_BSD)
-        return memory_BSD  # noqa: RET504 (its name says its shape)
+        return memory_BSD
 
 
 class Decoder(nn.Module):
@@ -98,16 +97,15 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
-        self.layers: Sequence[DecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            DecoderLayer(config, parts) for _ in range(config.decoder_layers)
-        )
+        layers = [DecoderLayer(config, parts) for _ in range(config.decoder_layers)]
+        self.layers: Sequence[DecoderLayer] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor) -> Tensor:
         for layer in self.layers:
             x_BTD = layer(x_BTD, memory_BSD, memory_mask_B11S)
         hidden_BTD = self.final_norm(x_BTD)
-        return hidden_BTD  # noqa: RET504 (its name says its shape)
+        return hidden_BTD
 
 
 def _attention(config: ModelConfig, parts: Parts, rotary: bool = False) -> MultiHeadAttention:
@@ -116,8 +114,7 @@ def _attention(config: ModelConfig, parts: Parts, rotary: bool = False) -> Multi
 
 
 def _feed_forward(config: ModelConfig, parts: Parts) -> FeedForward:
-    dropout = config.feed_forward_dropout
-    return FeedForward(config.d_model, config.d_ff, dropout, config.activation, config.bias, parts)
+    return FeedForward(config.d_model, config.d_ff, config.feed_forward_dropout, config.activation, config.bias, parts)
 
 
 def _residual(config: ModelConfig, parts: Parts) -> Residual:

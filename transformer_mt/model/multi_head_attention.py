@@ -28,6 +28,7 @@ class MultiHeadAttention(nn.Module):
         parts: Parts = READABLE,
     ) -> None:
         super().__init__()
+        assert d_model % n_heads == 0, f"d_model {d_model} cannot be divided by n_heads {n_heads}"
         self.n_heads = n_heads
         self.query_key_value = parts.linear(d_model, 3 * d_model, bias)
         self.output = parts.linear(d_model, d_model, bias)
@@ -77,7 +78,7 @@ class MultiHeadAttention(nn.Module):
         """Concatenate the contexts [B, H, Q, K] of all heads and multiply by W^O; [B, Q, D]."""
         concatenated_BQD = context_BHQK.transpose(1, 2).flatten(2)
         output_BQD = self.output(concatenated_BQD)
-        return output_BQD  # noqa: RET504 (its name says its shape)
+        return output_BQD
 
     def _split_heads(self, x_BMD: Tensor) -> Tensor:
         """[B, M, D] to [B, H, M, K]: each head gets K of the D coordinates."""

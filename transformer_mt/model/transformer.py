@@ -78,7 +78,7 @@ class Transformer(nn.Module):
     def generate_logits(self, hidden_BTD: Tensor) -> Tensor:
         """Hidden states [B, T, D] to logits [B, T, V] of the next token (section 3.4), before the softmax."""
         logits_BTV = self.generator(hidden_BTD)
-        return logits_BTV  # noqa: RET504 (its name says its shape)
+        return logits_BTV
 
     def _initialize(self) -> None:
         """Draw the initial weights, which the paper does not specify.

@@ -26,6 +26,7 @@ from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.evaluation.report import Report, chance
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
+from transformer_mt.kernels.changed import require_same_loss
 from transformer_mt.kernels.repeated import require_known_attention
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
@@ -210,6 +211,7 @@ class TrainingJob:
     def model(self) -> Transformer:
         """A new model, initialised with the seed or from its parent. Raises TmtError if memory is too small for it."""
         seed_everything(self.config.seed)
+        require_same_loss()
         source, target = self.prepared.codecs()
         try:
             model = build_model(self.config, len(source), len(target), self.machine.device)
