@@ -166,6 +166,16 @@ def test_a_config_for_the_users_own_table(tmt, tmp_path: Path, monkeypatch: pyte
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.yaml"]
 
 
+def test_control_characters_of_a_table_do_not_reach_the_terminal(tmt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.workflows.proposal.timing.SECONDS", 0.0)
+    pairs = generate("de", "en", "train", 60, 1)
+    Path("mine.tsv").write_text("".join(f"{de}\x1b[31m\x07\t{en}\n" for de, en in pairs), encoding="utf-8")
+    result = tmt("files", "--data", "mine.tsv", "-o", "mine.yaml")
+    assert result.exit_code == 0, result.exception
+    assert "\\x1b[31m\\x07" in result.stderr
+    assert not {"\x1b", "\x07"} & {*result.stderr}
+
+
 def test_options_of_data_need_data(tmt) -> None:
     assert "needs --data" in _fault(tmt("files", "--source", "de")).message
     assert "needs the config `files`" in _fault(tmt("quickstart", "--data", "a.csv")).message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -419,3 +420,23 @@ def test_tags_and_one_matrix_for_both_languages_need_one_tokenizer(kind: str) ->
         Config.model_validate(values)
     values["model"] = {"tie_embeddings": "decoder"}
     assert not Config.model_validate(values).has_shared_tokenizer
+
+
+DOUBLED = "\n".join(["a0: &a0 {k: 1}", *(f"a{n}: &a{n} {{k: *a{n - 1}, k: *a{n - 1}}}" for n in range(1, 40))])
+IN_A_KEY = "? - &a0 [x, x]\n" + "".join(f"  - &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)) + ": 1\n"
+MANY_TIMES = "a: &a {" + "k: 1, " * 20_000 + "}\nb: [" + "*a, " * 20_000 + "]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DOUBLED, "duplicate key 'a1.k', first on line 2"),
+        (IN_A_KEY, "a list or a section where a key must be"),
+        (MANY_TIMES, "more than 10000 keys after expanding aliases"),
+    ],
+    ids=["below equal keys", "in a key", "equal keys"],
+)
+def test_aliases_that_double_at_each_level_take_no_time(errors_of, text: str, message: str) -> None:
+    start = time.process_time()
+    assert any(message in line for line in errors_of(text))
+    assert time.process_time() - start < 5, "without a limit it would be years"

@@ -87,6 +87,13 @@ def test_without_a_terminal_there_are_plain_lines_now_and_then(tmp_path: Path, c
     assert said.startswith("epoch 3  step ")
 
 
+def test_a_sentence_of_a_corpus_does_not_act_on_the_terminal(tmp_path: Path, capsys):
+    events = Events(tmp_path)
+    events.say("sample \x1b]0;title\x07 text", log="sample \x1b[31m text")
+    assert capsys.readouterr().err == "sample \\x1b]0;title\\x07 text\n"
+    assert (tmp_path / "train.log").read_text().endswith("sample \\x1b[31m text\n")
+
+
 def test_at_a_terminal_there_is_a_bar_and_it_goes_away(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     events = Events(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.weights import load_weights, named_weights, read_weights, save_weights
+from transformer_mt.runtime.weights import load_weights, named_weights, read_shapes, read_weights, save_weights
 
 IDS = torch.tensor([[2, 5, 6, 3]])
 
@@ -105,3 +106,12 @@ def test_a_file_that_cannot_be_opened_is_not_called_missing(tmp_path: Path):
 def test_a_failed_save_is_an_os_error(tmp_path: Path):
     with pytest.raises(OSError):
         save_weights(named_weights(model(1)), tmp_path / "nowhere" / "model.safetensors")
+
+
+def test_a_header_of_very_many_tensors_is_refused_at_once(tmp_path: Path):
+    """The library needs quadratic time to list them."""
+    header = json.dumps({f"t{n}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for n in range(100_000)})
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    with pytest.raises(TmtError, match=r"not a readable safetensors file \(a header of "):
+        read_shapes(file)

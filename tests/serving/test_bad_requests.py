@@ -192,6 +192,32 @@ def test_other_sites_are_refused_unless_they_are_allowed(client_of: Callable[...
     assert client.request("OPTIONS", "/v1/translate", headers=asked).status_code == 200
 
 
+def test_pages_of_other_sites_cannot_make_it_work(client_of: Callable[..., Client]) -> None:
+    """A form needs no permission: the browser sends it, and only hides the answer from the page."""
+    form = {"q": "a cat"}
+    foreign = {"Origin": "https://a.example", "Sec-Fetch-Site": "cross-site"}
+    own = {"Origin": "http://localhost:5000", "Sec-Fetch-Site": "same-origin"}
+    for client, headers, status in (
+        (client_of(), foreign, 403),
+        (client_of(), {"Sec-Fetch-Site": "cross-site"}, 403),
+        (client_of(), own, 200),
+        (client_of(), {}, 200),
+        (client_of(origins=["https://a.example"]), foreign, 200),
+        (client_of(origins=["https://b.example"]), foreign, 403),
+        (client_of(origins=["*"]), foreign, 200),
+    ):
+        assert client.post("/detect", data=form, headers=headers).status_code == status
+    assert client_of().get("/health", headers=foreign).status_code == 200
+
+
+def test_where_it_is_open_to_others_only_names_that_are_allowed_are_answered(client_of: Callable[..., Client]) -> None:
+    assert Address("0.0.0.0").known_hosts() is None
+    client = client_of(hosts=Address("0.0.0.0", hosts=("good.example",)).known_hosts())
+    for host in ("good.example:5000", "localhost", "127.0.0.1:5000"):
+        assert client.get("/health", headers={"Host": host}).status_code == 200
+    refused(client.get("/health", headers={"Host": "evil.example"}), 403)
+
+
 def test_numbers_count_the_requests_without_names_that_clients_make_up(client: Client) -> None:
     client.post("/v1/translate", json={"text": "A cat sat. A dog ran."})
     client.get("/nothing-of-this-name")

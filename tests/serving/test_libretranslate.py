@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.serving.conftest import LIMITS, Client
-from transformer_mt.serving import libretranslate
+from transformer_mt.serving import libretranslate, translate_v1
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.models import Models
 from transformer_mt.workflows.documents import OpenDocument
@@ -58,7 +58,7 @@ def test_one_page_of_html_is_read_at_a_time_even_if_clients_go_away(
         return await asyncio.gather(*(client.http.post("/translate", json=body) for _ in range(5)))
 
     assert {answer.status_code for answer in client.run(many())} == {503}
-    client.run(asyncio.to_thread(libretranslate._READER.submit(int).result))  # whatever it still reads
+    client.run(asyncio.to_thread(translate_v1._READER.submit(int).result))  # whatever it still reads
     assert most == [1]
 
 

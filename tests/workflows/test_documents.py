@@ -24,6 +24,7 @@ from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.text.documents.html import Html
 from transformer_mt.text.documents.markdown import Markdown
+from transformer_mt.text.sentences import sentences
 from transformer_mt.workflows.documents import _text_of, translate_document
 
 WORDS = ["Hund", "Katze", "Haus", "läuft", "schläft", "groß", "klein", "und", "im", "Park", "über", "Straße", "Ärger"]
@@ -766,3 +767,15 @@ def test_addresses_and_placeholders_are_read_as_they_are_written() -> None:
     first, second = done.text.rstrip().split("\n\n")
     assert first == "{{ a }}. https://a.example/b_c, UND `{n}` {n}, HUND"
     assert second == "https://a.example/b. UND https://a.example BEI {n} KATZE"
+
+
+@pytest.mark.parametrize("piece", [" ", "。」", '"?"', "<![", "a. ", "http://", "[["])
+@pytest.mark.parametrize("form", [Html, Markdown, None])
+def test_the_time_of_hostile_text_grows_with_its_length(form: type[Html | Markdown] | None, piece: str) -> None:
+    """A server reads texts before it translates them."""
+
+    def read(size: int) -> object:
+        text = f"a {piece * size}b"
+        return sentences(text, "en") if form is None else form().blocks(text)
+
+    assert_grows(read, 20_000 // len(piece) if form is None else 6_000 // len(piece))

@@ -15,7 +15,7 @@ import typer
 
 from transformer_mt.cli.completion import configs as configs_to_copy
 from transformer_mt.cli.options import STDOUT, print_json
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, visible
 from transformer_mt.reporting.program import program_name, quoted
 
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
@@ -108,5 +108,5 @@ def _proposed(data: list[Path], source: str, target: str, minutes: float | None,
     named = "files.yaml" if file == STDOUT else str(file)
     proposal = propose_config(data, source or None, target or None, minutes=minutes, file=named)
     for title, text in proposal.summary:
-        print(f"{title:<10} {text}", file=sys.stderr)
+        print(visible(f"{title:<10} {text}"), file=sys.stderr)
     return proposal.text

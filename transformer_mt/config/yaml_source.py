@@ -7,7 +7,7 @@ and finds duplicate keys. It does not know the schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,23 +189,33 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
     """Record the line of every key and item below `node`, and duplicate keys."""
     if len(path) > DEEPEST:
         raise RecursionError
-    if len(lines) > _MOST_KEYS:
-        raise yaml.constructor.ConstructorError(
-            problem=f"more than {_MOST_KEYS} keys after expanding aliases", problem_mark=node.start_mark
-        )
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    problem="a list or a section where a key must be", problem_mark=key_node.start_mark
+                )
             key, line = (*path, str(key_node.value)), key_node.start_mark.line + 1
-            if key in lines:
+            if key in lines:  # what is below it is not looked at: aliases there would be followed without an end
                 name = shortened(".".join(map(str, key)))
                 problems.append(f"{at(file, line)}: duplicate key '{name}', first on line {lines[key]}")
-            lines[key] = line
-            _walk(value_node, key, lines, problems, file)
+            else:
+                lines[key] = line
+                _walk(value_node, key, lines, problems, file)
+            _require_few(lines, problems, key_node)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             key = (*path, index)
             lines[key] = item.start_mark.line + 1
             _walk(item, key, lines, problems, file)
+            _require_few(lines, problems, item)
+
+
+def _require_few(lines: Sized, problems: Sized, node: yaml.Node) -> None:
+    if len(lines) + len(problems) > _MOST_KEYS:
+        raise yaml.constructor.ConstructorError(
+            problem=f"more than {_MOST_KEYS} keys after expanding aliases", problem_mark=node.start_mark
+        )
 
 
 def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:

@@ -16,7 +16,7 @@ from typing import Any
 
 from transformer_mt.config.runs import LOG, METRICS
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import TmtError, from_os_error, visible
 from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.curves import PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
@@ -89,6 +89,7 @@ class Events:
         """
         if self.silent:
             return
+        text, log = visible(text), visible(log)  # they may have sentences of a corpus
         if self._bar is not None:
             self._bar.clear()
         if self.prints:

@@ -17,6 +17,7 @@ from transformer_mt.errors import TmtError, from_os_error, reason
 from transformer_mt.files.opening import require_fetched
 
 _MOST_DIMENSIONS = 8  # of a tensor; torch allows 64
+_LONGEST_HEADER = 4 << 20  # bytes: some 40,000 tensors; reading their shapes takes quadratic time
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _REMEDY = "Use the config.yaml that was saved with the weights, or copy the model folder again."
 
@@ -51,7 +52,10 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 def read_shapes(file: Path) -> dict[str, list[int]]:
     """The shapes of the tensors of a safetensors file, of which only the header is read. Raises as `read_weights`."""
     try:
-        file.open("rb").close()  # safetensors says of every file that it cannot open that there is none
+        with file.open("rb") as stream:  # safetensors says of every file that it cannot open that there is none
+            header = int.from_bytes(stream.read(8), "little")
+        if header > _LONGEST_HEADER:
+            raise _unreadable(f"a header of {header:,} bytes", file)
         with safe_open(file, "pt") as opened:
             shapes = {name: list(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
     except FileNotFoundError:

@@ -87,7 +87,7 @@ def make_app(
         Mount("/static", StaticFiles(directory=PAGE)),
     ]
     paths = {id(route.endpoint): route.path for route in routes if isinstance(route, Route)}
-    middleware = [Middleware(Frame, keys=keys, metrics=metrics, paths=paths, hosts=hosts, shared=bool(origins))]
+    middleware = [Middleware(Frame, keys=keys, metrics=metrics, paths=paths, hosts=hosts, origins=origins)]
     if origins:
         headers = ["Authorization", "Content-Type"]
         cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=headers)
@@ -116,10 +116,11 @@ class Frame:
         metrics: Metrics,
         paths: dict[int, str],
         hosts: Collection[str] | None,
-        shared: bool,
+        origins: Collection[str],
     ) -> None:
         self.app, self.keys, self.metrics, self.paths, self.hosts = app, keys, metrics, paths, hosts
-        self.added = SECURITY if shared else (*SECURITY, SAME_ORIGIN)
+        self.origins = origins
+        self.added = SECURITY if origins else (*SECURITY, SAME_ORIGIN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -153,12 +154,15 @@ class Frame:
             self.metrics.answered(path, _method(scope), status, time.perf_counter() - start)
 
     def _check(self, connection: HTTPConnection) -> None:
-        """Raises RequestError if the host is not one of ours, or if a key is missing."""
+        """Raises RequestError if the host is not one of ours, for a page of another site, or if a key is missing."""
         if self.hosts is not None:
             host = connection.headers.get("host", "")
             name = host if host.endswith("]") else host.rpartition(":")[0] or host
             if name.lower().strip("[]") not in self.hosts:  # a page of another site whose name leads here
                 raise RequestError(403, "this server does not answer under this name; its operator can --allow-host it")
+        is_foreign = connection.headers.get("sec-fetch-site") == "cross-site" and connection.scope["method"] == "POST"
+        if is_foreign and not {"*", connection.headers.get("origin", "null")} & {*self.origins}:
+            raise RequestError(403, "pages of other sites may not use this server without --allow-origin")
         if connection.scope["path"].startswith(NEEDS_KEY):
             self.keys.check(connection)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
 from typing import Literal, NamedTuple
 
@@ -21,15 +20,20 @@ from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import BEAM, Limits
 from transformer_mt.serving.models import READ, Models, ServedModel
 from transformer_mt.serving.requests import Body, answered, read_json
-from transformer_mt.serving.translate_v1 import joined, lines_of, refuse_length, refuse_sentences, translate_lines
+from transformer_mt.serving.translate_v1 import (
+    in_reader,
+    joined,
+    lines_of,
+    refuse_length,
+    refuse_sentences,
+    translate_lines,
+)
 from transformer_mt.text.documents.html import Html
 from transformer_mt.text.language import probabilities
 from transformer_mt.workflows.documents import OpenDocument
 
 AUTO = "auto"
-# A malicious page takes seconds. With one thread, many of them take no more, also if their clients go away.
 UNLIKE = 1.0  # percent; a text with less is hardly in the language that fits best of those that are served
-_READER = ThreadPoolExecutor(1, "reading-html")
 
 
 class LibreBody(Body):
@@ -219,7 +223,7 @@ async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Lim
         pages = [OpenDocument(text, Html(), model.translator) for text in texts]
         return pages, sum(len(model.translator.sentences(one)) for page in pages for one in page.texts)
 
-    pages, sentences = await asyncio.get_running_loop().run_in_executor(_READER, opened)
+    pages, sentences = await in_reader(opened)
     refuse_sentences(sentences, limits)
     items = [Item(*one) for page in pages for one in zip(page.texts, page.terms or repeat(()), strict=False)]
     found = iter(await model.translate(items, Settings(align=True, split=True)))

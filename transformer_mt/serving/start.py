@@ -51,7 +51,7 @@ def _is_address(host: str) -> bool:
 class Address:
     """Where the server listens, and who may use it.
 
-    hosts:   more names by which it is reached, if it listens on loopback
+    hosts:   more names by which it is reached; if it does not listen on loopback, none: by any
     origins: of other sites whose pages may use it
     """
 
@@ -69,15 +69,15 @@ class Address:
     def known_hosts(self) -> set[str] | None:
         """The names in the header Host that are answered; None: all. Raises TmtError if a host is no name.
 
-        On loopback, only names of this machine are: a page of another site could lead its own name here, and its
-        scripts could then read the answers.
+        On loopback, or if names are given, only these and those of this machine are: a page of another site could lead
+        its own name here, and its scripts could then read the answers.
         """
         for host in self.hosts:
             if not _is_address(host) and not re.fullmatch(r"[\w.-]+", host):
                 remedy = "Give the name alone, such as translate.example.com."
                 raise TmtError(f"'{host}' is not the name of a machine", place="--allow-host", remedy=remedy)
         named = (host.lower() for host in (self.host, *self.hosts))
-        return {"localhost", "127.0.0.1", "::1", *named} if self.is_loopback else None
+        return {"localhost", "127.0.0.1", "::1", *named} if self.is_loopback or self.hosts else None
 
     def known_origins(self) -> list[str]:
         """The origins as a browser sends them. Raises TmtError if one is none: it would never be the same."""

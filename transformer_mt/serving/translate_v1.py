@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 from starlette.requests import Request
@@ -23,7 +24,10 @@ from transformer_mt.serving.models import Models, ServedModel
 from transformer_mt.serving.requests import Body, answered, read_json
 
 _SHORT = 2_000  # characters; longer texts are split into sentences in a thread, because it takes milliseconds
+# A malicious text takes long. With one thread, many of them leave time for others, also if their clients go away.
+_READER = ThreadPoolExecutor(1, "reading")
 _NOTHING = Translation((), (Hypothesis("", (), 0.0, (), (), ()),))  # of a blank line
+Read = TypeVar("Read")
 Text = Annotated[str, Field(description="one text; it may have several lines and sentences")]
 Code = Annotated[str | None, Field(max_length=16, description="ISO 639 code of a language")]
 BeamWidth = Annotated[int | None, Field(ge=1, le=BEAM, description="beam width; null: that of the model")]
@@ -135,6 +139,11 @@ def refuse_sentences(number: int, limits: Limits) -> None:
         raise RequestError(422, f"a request may have at most {limits.sentences:,} sentences, not {number:,}")
 
 
+async def in_reader(work: Callable[[], Read]) -> Read:
+    """The result of reading a long text, which waits for those of other requests."""
+    return await asyncio.get_running_loop().run_in_executor(_READER, work)
+
+
 async def lines_of(texts: Sequence[str], model: ServedModel, limits: Limits, split: bool = True) -> list[list[Line]]:
     """The lines of each text. Raises RequestError if there are too many characters or sentences."""
 
@@ -142,7 +151,7 @@ async def lines_of(texts: Sequence[str], model: ServedModel, limits: Limits, spl
         return [[Line(line, model, split) for line in text.splitlines(keepends=True)] for text in texts]
 
     refuse_length(texts, limits)
-    parted = lines() if sum(map(len, texts)) < _SHORT else await asyncio.to_thread(lines)
+    parted = lines() if sum(map(len, texts)) < _SHORT else await in_reader(lines)
     refuse_sentences(sum(len(line.sentences) for some in parted for line in some), limits)
     return parted
 
@@ -178,9 +187,13 @@ def routes(models: Models, limits: Limits) -> list[Route]:
         texts = [wanted.text] if isinstance(wanted.text, str) else wanted.text
         refuse_length(texts, limits)
         model = await models.find_for(wanted.source, wanted.target, wanted.model, texts)
-        parted = await lines_of(texts, model, limits, wanted.split)
         settings = Settings(wanted.beam, wanted.n_best, wanted.align)
-        found = await answered(request, translate_lines(model, parted, settings), limits)
+
+        async def work() -> tuple[list[list[Line]], list[list[Translation]]]:
+            parted = await lines_of(texts, model, limits, wanted.split)
+            return parted, await translate_lines(model, parted, settings)
+
+        parted, found = await answered(request, work(), limits)
         answer = TranslateAnswer(
             model=model.name,
             source=model.source,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 import regex
@@ -17,6 +17,7 @@ from transformer_mt.config.languages import two_letters
 
 _SHORTEST = 3  # characters of two sentences: "A?B"
 _TAIL = 200  # characters at the end of a sentence that the rules look at: a line may have a million
+_WINDOW = 4_000  # characters that are cut at once; nearly all lines are shorter
 _LETTER, _DIGIT = regex.compile(r"\p{L}"), regex.compile(r"\d")
 _SPACE_OR_SURROGATE = re.compile("[^\\S ]|[\ud800-\udfff]")
 _FIRST_LETTER = regex.compile(r"(?<=[.!?…]\s+)\p{Ll}")
@@ -118,11 +119,26 @@ def _found(line: str, language: str) -> list[str]:
     if language == "de" and plain == plain.lower():  # it expects a capital letter at the start of a German sentence
         plain = _FIRST_LETTER.sub(lambda letter: letter[0].upper() if len(letter[0].upper()) == 1 else letter[0], plain)
     pieces = []
-    for piece in sentencex.segment(language, plain):
+    for piece in _segments(plain, language):
         pieces += _MORE_CUTS.split(piece)
     ends = list(accumulate(map(len, pieces)))
     assert "".join(pieces) == plain, "sentencex loses no character"
     return [line[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _segments(text: str, language: str) -> Iterator[str]:
+    """What sentencex cuts, in windows: the time it takes grows with the square of the length.
+
+    The last piece of a window may go on after it, so the next window begins with it.
+    """
+    start, width = 0, _WINDOW
+    while start < len(text):
+        pieces = sentencex.segment(language, text[start : start + width])
+        if start + width < len(text):
+            pieces = pieces[:-1]
+        yield from pieces
+        done = sum(map(len, pieces))
+        start, width = start + done, _WINDOW if done else 2 * width
 
 
 def _is_one(piece: str, following: str, language: str) -> bool:

@@ -279,4 +279,4 @@ def _wrapped(block: Block, text: str) -> Block:
     return Block(block.pieces, block.line, block.write, Wrap(width, breaks[0]))
 
 
-_BREAK = re.compile(r"[ \t]*(?:\r\n|\r|\n)[ \t]*")
+_BREAK = re.compile(r"(?<![ \t])[ \t]*(?:\r\n|\r|\n)[ \t]*")

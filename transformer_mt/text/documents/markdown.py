@@ -214,7 +214,7 @@ class _Reader:
 
     def _wrapped(self, block: Block) -> Block:
         source = self.text[block.start : block.end]
-        found = re.search(r"[ \t]*(\r\n|\r|\n)", source)
+        found = re.search(r"(\r\n|\r|\n)", source)
         if found is None:
             return block
         second = self.lines[bisect_right(self.starts, block.start + found.end() - 1)]

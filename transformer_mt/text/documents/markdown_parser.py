@@ -90,7 +90,7 @@ def _up_to_address(state: StateInline, silent: bool) -> bool:
 @lru_cache(maxsize=8)
 def _addresses(source: str) -> list[int]:
     """Where the addresses of a paragraph begin: found once, as the parser asks at each piece of text."""
-    return [match.start() for match in ADDRESS.finditer(source, overlapped=True)]
+    return [match.start() for match in ADDRESS.finditer(source)]
 
 
 def _parser() -> MarkdownIt:
