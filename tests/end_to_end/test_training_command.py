@@ -70,6 +70,8 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     assert "BLEU" in out
     assert "chrF" in out
     assert len(out.splitlines()) <= 4
+    kept = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert all(line in kept for line in out.splitlines())
     for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
         assert line in told
     assert told.count("  ->  ") == 6  # three samples after each of two validations

@@ -171,7 +171,10 @@ class TestFiles:
         assert "TER|" not in out
 
     def test_a_baseline_is_compared(self, tmt, files, systems, write):
-        _, out, _ = tmt(*files, "--chrf", "--baseline", write("bad", systems.bad), "--json")
+        bad = write("bad", systems.bad)
+        assert f"baseline: {bad}" in tmt(*files, "--chrf", "--baseline", bad)[1].splitlines()
+        _, out, _ = tmt(*files, "--chrf", "--baseline", bad, "--json")
+        assert json.loads(out)["baseline"] == str(bad)
         comparison = json.loads(out)["comparison"]
         assert set(comparison) == {"chrf"}
         assert comparison["chrf"]["significant"]

@@ -19,7 +19,7 @@ from transformer_mt.text.vocabulary import bleu_of_tokens
 
 KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
         "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set",
-        "search", "intervals", "model", "decoding"}  # fmt: skip
+        "search", "intervals", "model", "decoding", "baseline"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.training import run_directory
 from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory
-from transformer_mt.training.run_facts import facts_of
+from transformer_mt.training.run_facts import _git_state, facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
@@ -201,6 +202,7 @@ def test_every_start_is_recorded(run: RunDirectory, monkeypatch):
     assert first["packages"]["torch"].startswith(torch.__version__.partition("+")[0])
     assert {"numpy", "sentencepiece", "sacrebleu", "safetensors", "transformer_mt"} <= set(first["packages"])
     assert first["git"]
+    assert first["processor"]
 
 
 def test_two_processes_cannot_train_in_one_folder(run: RunDirectory):
@@ -410,3 +412,27 @@ def test_folders_that_a_killed_process_had_moved_are_restored(tmp_path: Path):
     directory = RunDirectory(tmp_path)
     assert directory.model.is_dir()
     assert directory.checkpoints.steps() == [7]
+
+
+def test_the_commit_is_that_of_the_program_and_new_files_of_it_count(tmp_path: Path) -> None:
+    """An installed program lies in a folder of the user's own repository."""
+
+    def git(*arguments: str) -> None:
+        own = ["-c", "user.name=me", "-c", "user.email=me@example.com", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *own, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    package = tmp_path / "venv" / "package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    assert _git_state(package) == "none"
+    git("init")
+    (tmp_path / "paper.tex").write_text("a")
+    git("add", "paper.tex")
+    git("commit", "-m", "paper")
+    assert _git_state(package) == "none"
+    git("add", "venv")
+    git("commit", "-m", "program")
+    (tmp_path / "paper.tex").write_text("b")
+    assert re.fullmatch("[0-9a-f]{7,}", _git_state(package))
+    (package / "new.py").write_text("")
+    assert re.fullmatch(r"[0-9a-f]{7,}\+changes", _git_state(package))

@@ -682,3 +682,22 @@ def test_a_direction_alone_has_no_mean(make):
         ["test ko-en", "valid"],
         ["my file ko-en", "my file en-ko"],
     ]
+
+
+def test_runs_of_other_code_versions_and_devices_are_named(make):
+    """They stay in the mean: the reader decides."""
+    first = {"git": "abc", "packages": {"torch": "2.13.0"}, "processes": 1, "device": "cpu (2 threads), float32"}
+    others = [{}, {"git": "abc+changes"}, {"packages": {"torch": "2.12.0"}}, {"processes": 2}, {"device": "cuda"}]
+    for seed, other in enumerate(others):
+        file = make(f"s{seed}", seed=seed) / "run.json"
+        (start,) = json.loads(file.read_text())
+        file.write_text(json.dumps([start | first | other]))
+    make("older", seed=9)
+    found = compare_runs()
+    assert [group.names for group in found.groups] == [["older", "s0", "s1", "s2", "s3", "s4"]]
+    assert found.notes == [
+        "s1 were trained by other code than s0 (run.json: git)",
+        "s2 were trained with other versions of packages than s0 (run.json: packages)",
+        "s3 were trained by another number of processes than s0 (run.json: processes)",
+        "s4 were trained on another device, with other threads, or in another number format than s0 (run.json: device)",
+    ]

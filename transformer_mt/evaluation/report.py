@@ -29,6 +29,7 @@ class Report:
     search:      how the translations were searched, such as `beam 5`; empty if unknown
     decoding:    all settings of that search; empty if unknown
     models:      folders of the model, or of the models of an ensemble; empty if others translated
+    baseline:    the folder of the model, or the file of translations, that `comparison` compares with
     hypotheses:  the translations, line by line
     best, worst: sentences by chrF
     """
@@ -49,6 +50,7 @@ class Report:
     search: str = ""
     decoding: Mapping[str, Any] = field(default_factory=dict)
     models: Sequence[str] = ()
+    baseline: str = ""
     hypotheses: Sequence[str] = ()
 
     @property
@@ -80,6 +82,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "buckets": [asdict(bucket) for bucket in report.buckets],
         "best": [asdict(example) for example in report.best],
         "worst": [asdict(example) for example in report.worst],
+        "baseline": report.baseline or None,
         "comparison": {
             name: {**asdict(one), "significant": one.significant, "verdict": one.verdict or None}
             for name, one in report.comparison.items()
@@ -105,7 +108,7 @@ def as_text(report: Report) -> str:
         "\n".join(filter(None, [*scores, chance(report)])),
         " · ".join(facts),
         _table(report.table) if report.table else "",
-        _comparison(report.comparison) if report.comparison else "",
+        _comparison(report) if report.comparison else "",
         _buckets(report.buckets) if len(report.buckets) > 1 else "",
         _examples("best", report.best, report.name) if report.best else "",
         _examples("worst", report.worst, report.name) if report.worst else "",
@@ -138,11 +141,12 @@ def _table(table: BleuTable) -> str:
     return f"By n-gram order (unsmoothed, {table.tokens})\n{aligned(rows)}"
 
 
-def _comparison(comparison: dict[str, Comparison]) -> str:
+def _comparison(report: Report) -> str:
     rows: list[Sequence[str]] = [("", "baseline", "this system", "difference", "p")]
-    for one in comparison.values():
-        rows.append(_compared(one))
-    return "\n".join([_RESAMPLED, aligned(rows), *(f"{one.metric}|{one.signature}" for one in comparison.values())])
+    rows += map(_compared, report.comparison.values())
+    lines = [f"baseline: {visible(report.baseline)}"] if report.baseline else []
+    lines += [f"{one.metric}|{one.signature}" for one in report.comparison.values()]
+    return "\n".join([_RESAMPLED, aligned(rows), *lines])
 
 
 _RESAMPLED = "Paired bootstrap resampling (95 % intervals; better or worse than the baseline: p < 0.05)"

@@ -95,7 +95,12 @@ class Events:
         if self.prints:
             shown = wrapped(text, columns_of(sys.stderr)) if sys.stderr.isatty() else text
             print(painted(shown, style, sys.stderr), file=sys.stderr, flush=True)
-        self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {log or text}")
+        self.keep(log or text)
+
+    def keep(self, *lines: str) -> None:
+        """Append lines to train.log alone."""
+        for line in () if self.silent else lines:
+            self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {line}")
 
     def _say_problem(self, problem: str) -> None:
         if problem:

@@ -74,7 +74,11 @@ def corpus_files_of(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def facts_of(
-    corpus: list[dict[str, Any]], tokenizers: str = "", processes: int = 1, launchers: Sequence[str] = ()
+    corpus: list[dict[str, Any]],
+    tokenizers: str = "",
+    processes: int = 1,
+    launchers: Sequence[str] = (),
+    device: str = "",
 ) -> dict[str, Any]:
     """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
 
@@ -82,18 +86,21 @@ def facts_of(
     tokenizers: their checksum
     processes: number of training processes
     launchers: see `launcher`
+    device:    with its threads and the number format, as `Machine.describe` says it
     """
     packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
     for name in packages:
         with suppress(PackageNotFoundError):
             packages[name] = version(name)
     return {
-        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "command": [without_credentials(argument) for argument in sys.argv],
         "processes": processes,
         **({"launchers": list(launchers)} if launchers else {}),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "device": device,
         "packages": packages,
         "git": _git_state(),
         "corpus": corpus,
@@ -116,13 +123,27 @@ def launcher() -> str:
     return f"{platform.node()} {parent} {started}".strip()
 
 
-def _git_state() -> str:
-    """The commit of the code, with `+changes` if files differ from it; `none` outside of a repository."""
-    here = Path(__file__).parent
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty=+changes"], cwd=here, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "none"
-    return described.stdout.strip() or "none"
+def _processor() -> str:
+    """The name of the processor; empty if the system does not say it."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
+    return platform.processor()
+
+
+def _git_state(package: Path = Path(__file__).parents[1]) -> str:
+    """The commit of the code, with `+changes` if files of the package are changed or new; `none` if it is not in git.
+
+    A package that was installed into the folder of another project is not in the repository of that project.
+    """
+    with suppress(OSError, subprocess.SubprocessError):
+        if _git(package, "ls-files", "--error-unmatch", "__init__.py"):
+            changes = "+changes" if _git(package, "status", "--porcelain", ".") else ""
+            return f"{_git(package, 'describe', '--always')}{changes}"
+    return "none"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git prints. Raises OSError without git, SubprocessError if it fails."""
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

@@ -17,7 +17,15 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import TableForm, aligned
 from transformer_mt.workflows.comparing.differences import GroupDifference, differences_of
 from transformer_mt.workflows.comparing.groups import SeedGroup, groups_of, made_in
-from transformer_mt.workflows.comparing.summary import KEPT, Origin, RunSummary, folder_of, summary_of, vocabularies_of
+from transformer_mt.workflows.comparing.summary import (
+    KEPT,
+    MADE_WITH,
+    Origin,
+    RunSummary,
+    folder_of,
+    summary_of,
+    vocabularies_of,
+)
 from transformer_mt.workflows.comparing.tables import (
     NAMES,
     UNKNOWN,
@@ -155,6 +163,8 @@ def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iter
     corpora = [str(one.corpus or "") for one in origins]
     yield from _others("the corpus of {others} has other contents than that of {first}", names, corpora)
     yield from _others("{others} started from other weights than {first}", names, [one.parent for one in origins])
+    for key, text in MADE_WITH.items():
+        yield from _others(f"{text} (run.json: {key})", names, [one.made_with.get(key) for one in origins])
     counts = [
         one.config.training.bleu_sentences if one.config is not None and run.bleu is not None else 0
         for run, one in zip(runs, origins, strict=True)

@@ -257,7 +257,8 @@ class Evaluation:
         )
         models = () if files.hypothesis else tuple(map(str, self.folders))
         report = examine(system, self.metrics, bleu_of_tokens if "bleu" in self.metrics else None)
-        report = replace(report, models=models, decoding=output.settings.get("decoding", {}))
+        baseline = str(self.baseline) if others else ""
+        report = replace(report, models=models, baseline=baseline, decoding=output.settings.get("decoding", {}))
         if report.comparison and len(output.lines) < FEWEST:
             found = number_of(len(output.lines), "sentence")
             note(f"too few to tell a better system from chance: {found}, and {FEWEST} are needed")
@@ -373,7 +374,7 @@ def _check_code(code: str, option: str) -> None:
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
     """Store the scores in the folder of the model, or print a note if that fails. key: empty to store nothing."""
-    not_stored = ("test_set", "model", "buckets", "best", "worst", "comparison", "signature")
+    not_stored = ("test_set", "model", "buckets", "best", "worst", "baseline", "comparison", "signature")
     figures = {name: value for name, value in as_json(report).items() if name not in not_stored}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:

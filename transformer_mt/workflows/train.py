@@ -147,7 +147,7 @@ def _train(
         def open_run() -> list[str]:
             if parent is not None and config.training.freeze:
                 require_trainable(config, new_tokens(parent, prepared.codecs()))
-            facts = facts_of(**prepared.identity(), processes=world.size, launchers=names)
+            facts = facts_of(**prepared.identity(), processes=world.size, launchers=names, device=machine.describe())
             if parent is not None and (fresh or not run.checkpoints.steps()):
                 facts[PARENT] = checksum_of_parent(config)
             return _open(run, config, facts, fresh, parent)
@@ -380,6 +380,7 @@ class TrainingJob:
             lines = [f"{name}  {one.line}" for one in report.scores.values()]
             figures = {key: one.value for key, one in report.scores.items()}
             events.record("test", split=name, search=search, scores=lines, figures=figures)
+            events.keep(*lines)
             if by_chance := chance(report):
                 events.say(f"           {name}: {by_chance}")
             scores[name] = report

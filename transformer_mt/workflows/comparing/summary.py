@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +34,12 @@ _LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
 }
 # Without a mean of checkpoints, these change nothing, if the best one is kept.
 KEPT = {f"training.{key}" for key in ("checkpoint_every", "keep_last", "keep_best", "average_checkpoints")}
+MADE_WITH = {  # in run.json, and a note for it
+    "git": "{others} were trained by other code than {first}",
+    "packages": "{others} were trained with other versions of packages than {first}",
+    "processes": "{others} were trained by another number of processes than {first}",
+    "device": "{others} were trained on another device, with other threads, or in another number format than {first}",
+}
 _LARGEST = 1e100  # not a score, and its square is a number
 
 
@@ -75,6 +81,7 @@ class Origin:
     corpus:     contents of its files, in their order
     tokenizers: their checksum
     parent:     checksum of the weights that it started from; empty without such
+    made_with:  what of its last start changes results without being a setting, by key of run.json
     has_ended:  whether its training has ended before, and made a model
     goes_on:    whether it was started again after that, with other settings, and has not ended
     has_other_history: whether its config does not say what made its model, which compares with no other seed
@@ -85,6 +92,7 @@ class Origin:
     corpus: Sequence[str] | None
     tokenizers: str
     parent: str | None
+    made_with: Mapping[str, Any] = field(default_factory=dict)
     has_ended: bool = False
     goes_on: bool = False
     has_other_history: bool = False
@@ -118,7 +126,8 @@ class Origin:
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
         tokenizers = str(starts[-1].get("tokenizers", ""))
-        return cls(config, settings, corpus, tokenizers, parent, bool(ended), goes_on, has_other_history)
+        made_with = {key: starts[-1].get(key) for key in MADE_WITH}
+        return cls(config, settings, corpus, tokenizers, parent, made_with, bool(ended), goes_on, has_other_history)
 
 
 def _ends_of_schedule(starts: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -78,7 +78,8 @@ class Bench:
         require_trainable(config)
         prepared = self.prepared(config)
         with closing(RunDirectory(self.place(trial))) as run:
-            run.open(config, {**facts_of(**prepared.identity()), **self.started_from})
+            facts = facts_of(**prepared.identity(), device=self.machine.describe())
+            run.open(config, {**facts, **self.started_from})
             with closing(Events.of(config, run.folder, prints=False)) as events:
                 job = TrainingJob(config, prepared, run, self.machine, events, self.parent)
                 state = job.trainer(supervisor).train()
