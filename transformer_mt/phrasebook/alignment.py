@@ -24,10 +24,9 @@ from transformer_mt.phrasebook.meaning import Meaning, Participant, Phrase
 Link = tuple[int, int]  # positions of a source word and of a target word, from 0
 Entry = TypeVar("Entry", Noun, Verb, Place, Adverbial, Adjective)
 
-_PARTS = (
-    *("verb", "place", "tool", "manner", "time", "frequency", "adjective", "degree", "spot", "second"),
-    *(f"{who} {part}" for who in ("subject", "object", "recipient", "companion") for part in ("noun", "adjective")),
-)
+_ENTRIES = ("verb", "place", "tool", "manner", "time", "frequency", "adjective", "degree", "spot", "second")
+_PARTICIPANTS = ("subject", "object", "recipient", "companion")
+_PARTS = (*_ENTRIES, *(f"{who} {part}" for who in _PARTICIPANTS for part in ("noun", "adjective")))
 _CONTENT, _FUNCTION = 0xE000, 0xE100  # marks of content words and of the articles and prepositions that go with them
 _WORD, MARKS = re.compile(r"\S+"), re.compile("[\ue000-\ue1ff]")
 _CONTAINERS = len(_PARTS)  # the container of part n has the mark n + _CONTAINERS
@@ -82,10 +81,10 @@ def _places(sentence: str) -> dict[int, tuple[list[int], list[int]]]:
 def marked(meaning: Meaning) -> Meaning:
     """The same meaning with marked words."""
     changes: dict[str, object] = {}
-    for name in ("verb", "place", "tool", "manner", "time", "frequency", "adjective", "degree", "spot", "second"):
+    for name in _ENTRIES:
         entry = getattr(meaning, name)
         changes[name] = entry and _marked(entry, _PARTS.index(name))
-    for name in ("subject", "object", "recipient", "companion"):
+    for name in _PARTICIPANTS:
         changes[name] = _marked_participant(getattr(meaning, name), name)
     return replace(meaning, **changes)  # type: ignore[arg-type]
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from transformer_mt.phrasebook.lexicon.entries import Adjective, Adverbial, Noun, Place, Pronoun, Verb
 
 PLURAL = 0
-DETERMINERS = ("bare", "the", "this", "that", "my", "our", "his", "her")
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """A noun with its determiner, adjective and number.
 
-    determiner: one of DETERMINERS; bare is "a" in English, no word in Korean
+    determiner: bare ("a" in English, no word in Korean), the, this, that, my, our, his, her
     count:      1, a larger number, or PLURAL (students, 학생들); for a mass noun the number of its containers, or
                 PLURAL if there is no container (water)
     kind:       the bare noun means the whole kind: (I like) apples

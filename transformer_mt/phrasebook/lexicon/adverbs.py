@@ -64,8 +64,6 @@ MANNERS = (
     Adverbial("조심스럽게", "carefully", "vorsichtig", tag="careful"),
 )
 
-ALONE = Adverbial("혼자", "alone", "allein")
-
 TOOLS = (
     Adverbial("버스로", "by bus", "mit dem Bus", tag="vehicle"),
     Adverbial("기차로", "by train", "mit dem Zug", tag="rail"),

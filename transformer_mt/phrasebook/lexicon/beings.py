@@ -12,8 +12,8 @@ def _person(ko: str, en: str, de: str, classes: str = "", plural: str = "", sex:
     return replace(thing(ko, en, de, f"person {classes}", "명", plural), sex=sex)
 
 
-def _profession(ko: str, en: str, de: str, feminine: str, plural: str = "") -> Noun:
-    return replace(_person(ko, en, de, "profession", plural), feminine=german_noun(feminine))
+def _profession(ko: str, en: str, de: str, feminine: str) -> Noun:
+    return replace(_person(ko, en, de, "profession"), feminine=german_noun(feminine))
 
 
 def _kin(ko: str, en: str, de: str, sex: str, classes: str = "") -> Noun:
