@@ -21,7 +21,7 @@ from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.curves import PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
-from transformer_mt.reporting.tracking import Tracking
+from transformer_mt.reporting.tracking import Tracking, is_figure
 
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
@@ -79,7 +79,7 @@ class Events:
             past = values["step"] + 1 if event == "resumed" else None
             self._writer = self._tensorboard(str(self.folder / "tensorboard"), purge_step=past)
         for key, value in values.items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in ("step", "epoch"):
+            if is_figure(key, value):
                 self._writer.add_scalar(f"{event}/{key}", value, values["step"])
 
     def say(self, text: str, style: str = "", log: str = "") -> None:

@@ -49,7 +49,7 @@ class Tracking:
         if event == "test":
             figures, step = {f"{values['split']}/{key}": value for key, value in values["figures"].items()}, None
         else:
-            figures = {f"{event}/{key}": value for key, value in values.items() if _is_figure(key, value)}
+            figures = {f"{event}/{key}": value for key, value in values.items() if is_figure(key, value)}
             step = values.get("step")
         if not figures or self._failed or (step is None and event != "test"):
             return
@@ -104,5 +104,6 @@ def _identities(file: Path) -> dict[str, str]:
     return {}
 
 
-def _is_figure(key: str, value: Any) -> bool:
+def is_figure(key: str, value: Any) -> bool:
+    """Whether a value of a record is a number to draw, other than its place."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and key not in ("step", "epoch")
