@@ -622,7 +622,7 @@ import json, os, signal, sys
 from transformer_mt.cli import main
 import matplotlib.backends.backend_agg, matplotlib.figure, sacrebleu, torch._dynamo  # imported once for all attempts
 import transformer_mt.workflows.synthesize as synthesize
-import transformer_mt.workflows.synthesis.texts as texts
+import transformer_mt.workflows.synthesis.records as records
 import transformer_mt.workflows.synthesis.translating as translating
 from transformer_mt.training.optimizer import Optimizer
 
@@ -655,13 +655,13 @@ def attempt(folder, *critical):
 
 
 CRITICAL = [
-    (texts, "replace_text", 1),  # the pairs are written, their counts are not
+    (records, "replace_text", 1),  # the pairs are written, their counts are not
     (Optimizer, "update", 9),  # in the middle of the first teacher
     (synthesize, "train_in", 2),  # between two teachers
     (synthesize, "translate_shards", 1),  # after the last teacher
     (translating, "_write_shard", 3),  # two shards are written
     (translating, "replace_text", 1),  # a shard is translated, but not written
-    (translating, "replace_text", 3),  # all shards of the first part; its pairs are written, their counts are not
+    (records, "replace_text", 1),  # all shards of the first part; its pairs are written, their counts are not
     (translating.shutil, "rmtree", 1),  # its counts are written, its shards still there
     (synthesize, "prepare_with", 2),  # everything of the first round is translated
     (Optimizer, "update", 9),  # in the middle of the first teacher of the second round

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.errors import TmtError
-from transformer_mt.files.replace import replaced_file
+from transformer_mt.files.replace import replace_text, replaced_file
 
 READ, KEPT = "read", "kept"
 Counts = dict[str, int]
@@ -79,16 +80,27 @@ def read_rows(file: Path, lines: int) -> list[Row]:
     return rows
 
 
-@contextmanager
-def parallel_files(files: Sequence[Path]) -> Iterator[Callable[..., None]]:
-    """A function that writes a line to each file. If the block succeeds, they take the place of `files`."""
+def write_kept(
+    done: Path,
+    files: Sequence[Path],
+    rows: Iterable[tuple[Sequence[str], str | None]],
+    nothing_left: Callable[[Counts], TmtError],
+) -> None:
+    """Write parallel files; and when they are complete `done`, with how many rows were read, kept, and dropped by rule.
+
+    rows:         a line for each file, and the rule that the row breaks; None: it is kept
+    nothing_left: the error if none is kept; the files then stay as they were
+    """
+    counts = Counter[str]({READ: 0, KEPT: 0})
     with ExitStack() as asides:
         paths = [asides.enter_context(replaced_file(file)) for file in files]
         with ExitStack() as opened:  # closed before they are renamed
             sides = [opened.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in paths]
-
-            def write(*texts: str) -> None:
-                for side, text in zip(sides, texts, strict=True):
+            for texts, fault in rows:
+                counts[READ] += 1
+                counts[fault or KEPT] += 1
+                for side, text in zip(sides, texts, strict=True) if fault is None else ():
                     side.write(f"{text}\n")
-
-            yield write
+        if not counts[KEPT]:
+            raise nothing_left(counts)
+    replace_text(done, json.dumps(counts, indent=1) + "\n")

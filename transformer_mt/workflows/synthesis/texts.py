@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -15,11 +15,10 @@ from transformer_mt.data.store import SIDES
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import read_lines
-from transformer_mt.files.replace import replace_text
 from transformer_mt.text.batches import as_lines, keys_of_pairs, one_line, texts_of_words
 from transformer_mt.text.cleaning import clean_text, fault_of_pair
 from transformer_mt.workflows.synthesis.plan import Plan, Teacher
-from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, parallel_files
+from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, write_kept
 
 HELD_OUT = "in validation or test"
 
@@ -59,19 +58,15 @@ def write_texts(plan: Plan, held_out: HeldOut) -> Counts:
     """
     done = plan.counts_file(plan.text_stem)
     if not (done.exists() and all(file.exists() for file in plan.text_files)):
-        counts, lines = Counter[str]({READ: 0, KEPT: 0}), _pairs if plan.own_pairs else _sentences
-        with parallel_files(plan.text_files) as write:
-            for texts, fault in lines(plan, held_out):
-                counts[READ] += 1
-                counts[fault or KEPT] += 1
-                if fault is None:
-                    write(*texts)
-            if not counts[KEPT]:
-                problem = f"nothing is left to translate of {counts[READ]:,} lines ({dropped(counts)})"
-                place = "data.corpus" if plan.own_pairs else "synthesis.text"
-                raise TmtError(problem, place=place, remedy="Give other text, and run the same command again.")
-        replace_text(done, json.dumps(counts, indent=1) + "\n")
+        rows = _pairs(plan, held_out) if plan.own_pairs else _sentences(plan, held_out)
+        write_kept(done, plan.text_files, rows, partial(_nothing_left, plan))
     return counts_in(done)
+
+
+def _nothing_left(plan: Plan, counts: Counts) -> TmtError:
+    problem = f"nothing is left to translate of {counts[READ]:,} lines ({dropped(counts)})"
+    place = "data.corpus" if plan.own_pairs else "synthesis.text"
+    return TmtError(problem, place=place, remedy="Give other text, and run the same command again.")
 
 
 def dropped(counts: Counts) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 
 from transformer_mt.config.section import SEEDS
@@ -20,7 +19,7 @@ from transformer_mt.runtime.distributed import World
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.synthesis.plan import Part, Plan
-from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, Row, counts_in, parallel_files, read_rows
+from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, Row, counts_in, read_rows, write_kept
 from transformer_mt.workflows.synthesis.texts import HELD_OUT, HeldOut, dropped
 
 SHARDS = "shards"
@@ -99,18 +98,7 @@ def write_pairs(plan: Plan, part: Part, held_out: HeldOut) -> Counts:
     """
     done = plan.counts_file(part.name)
     if not is_filtered(plan, part):
-        counts = Counter[str]({READ: 0, KEPT: 0})
-        with parallel_files(plan.files_of(part)) as write:
-            for line, row in _rows(plan, part):
-                text = clean_text(row.text, plan.config.data.cleaning, part.teachers[0].direction.target)
-                fault = _fault(plan, line, text, row, held_out)
-                counts[READ] += 1
-                counts[fault or KEPT] += 1
-                if fault is None:
-                    write(*((text, line) if part.backward else (line, text)))
-            if not counts[KEPT]:
-                raise _nothing_left(plan, part, counts)
-        replace_text(done, json.dumps(counts, indent=1) + "\n")
+        write_kept(done, plan.files_of(part), _pairs(plan, part, held_out), partial(_nothing_left, plan, part))
     shutil.rmtree(plan.folder / SHARDS / part.name, ignore_errors=True)
     with suppress(OSError):  # shards of other parts are in it, or it is gone
         (plan.folder / SHARDS).rmdir()
@@ -128,10 +116,17 @@ def _nothing_left(plan: Plan, part: Part, counts: Counts) -> TmtError:
     return TmtError(problem, place=plan.folder / part.name, remedy=remedy)
 
 
+def _pairs(plan: Plan, part: Part, held_out: HeldOut) -> Iterator[tuple[Sequence[str], str | None]]:
+    """The pairs of a part, source and target, each with the first rule that it breaks."""
+    for line, row in _rows(plan, part):
+        text = clean_text(row.text, plan.config.data.cleaning, part.teachers[0].direction.target)
+        yield (text, line) if part.backward else (line, text), _fault(plan, line, text, row, held_out)
+
+
 def _rows(plan: Plan, part: Part) -> Iterator[tuple[str, Row]]:
     """Each line with what was written for it."""
     with plan.text_of(part).open(encoding="utf-8", newline="\n") as lines:
-        for number in range(10**9):
+        for number in count():
             some = [line.removesuffix("\n") for line in islice(lines, plan.settings.shard_lines)]
             if not some:
                 return
