@@ -67,12 +67,12 @@ class Html(Format):
     suffixes = (".html", ".htm", ".xhtml")
 
     def blocks(self, text: str) -> list[Block]:
-        return html_blocks(text, 0, len(text))
+        return html_blocks(text)
 
 
-def html_blocks(text: str, start: int, end: int) -> list[Block]:
-    """The blocks of a part of a document, in the order of their first characters."""
-    line, pieces = line_numbers(text), list(_pieces(text, start, end))
+def html_blocks(text: str) -> list[Block]:
+    """The blocks of a page, or of the HTML in another document, in the order of their first characters."""
+    line, pieces = line_numbers(text), list(_pieces(text))
     found = (block for run in runs_of(pieces) for block in blocks_of(run, text, line, writer(_escaped)))
     blocks = [_wrapped(block, text) for block in found]
     for piece in pieces:
@@ -138,18 +138,18 @@ def _without_templates(text: str) -> str:
     return _TEMPLATE.sub(lambda match: "x" * len(match[0]), text)
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[Piece]:
+def _pieces(text: str) -> Iterator[Piece]:
     """Text, tags and marks; what separates blocks is a mark with the text `BOUNDARY`."""
-    events = deque(_Scanner(_without_templates(text[start:end])).events)
+    events = deque(_Scanner(_without_templates(text)).events)
     while events:
         kind, tag, first, last = events.popleft()
-        piece = Piece("mark", start + first, start + last, BOUNDARY)
+        piece = Piece("mark", first, last, BOUNDARY)
         if kind == "text":
             yield from _texts(piece._replace(kind="text", text=""), text)
         elif kind == "other":
             yield piece._replace(text="")
         elif kind == "open" and (tag in _OPAQUE or tag.endswith("!")):
-            yield from _opaque(piece, tag.removesuffix("!"), events, start)
+            yield from _opaque(piece, tag.removesuffix("!"), events)
         elif tag in MARKS and kind != "close":
             yield piece._replace(text="")
         elif tag in INLINE and kind in ("open", "close"):
@@ -174,9 +174,9 @@ def _texts(piece: Piece, text: str) -> Iterator[Piece]:
             yield one
 
 
-def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], start: int) -> Iterator[Piece]:
+def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]]) -> Iterator[Piece]:
     """An element that is never translated, up to its end tag, or to what shows that this was left out."""
-    last = piece.end - start
+    last = piece.end
     within = [] if tag in _VOID else [tag]  # the open elements whose end tags may be left out, and this one first
     others = Counter[str]()  # the number of other open elements
     while within and events:
@@ -199,7 +199,7 @@ def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], st
         elif kind == "close" and name in within:
             del within[len(within) - 1 - within[::-1].index(name) :]
     inside = tag in CODE or tag in INLINE or tag in MARKS
-    yield piece._replace(kind="code" if inside else "mark", end=start + last, text="" if inside else BOUNDARY)
+    yield piece._replace(kind="code" if inside else "mark", end=last, text="" if inside else BOUNDARY)
 
 
 def _ended_by(name: str, within: Sequence[str]) -> int | None:

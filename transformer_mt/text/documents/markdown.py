@@ -71,7 +71,7 @@ class _Reader:
             if token.type == "tr_open" and token.map is not None:
                 row, column = token.map[0], 0
             elif token.type == "html_block" and token.map is not None:
-                yield from self._html(token.content, self._places(token.content.rstrip("\n"), token.map[0]))
+                yield from self._html(token.content.rstrip("\n"), token.map[0])
             elif token.type == "inline" and token.map is not None and token.content.strip():
                 in_cell = token.map[0] in table
                 if in_cell:
@@ -98,9 +98,10 @@ class _Reader:
             places += [found + len(text)] * (len(part) - lead - len(text) + 1)  # the end of the line
         return places
 
-    def _html(self, content: str, where: list[int]) -> Iterator[Block]:
-        """The blocks of a piece of HTML. where: the place of each of its characters in the document."""
-        for block in html_blocks(content, 0, len(where) - 1) if where else ():
+    def _html(self, content: str, line: int) -> Iterator[Block]:
+        """The blocks of a piece of HTML that begins in this line."""
+        where = self._places(content, line)
+        for block in html_blocks(content) if where else ():
             pieces = tuple(one._replace(start=where[one.start], end=where[one.end - 1] + 1) for one in block.pieces)
             moved = Block(pieces, self.line(pieces[0].start), block.write)
             yield self._wrapped(moved) if block.wrap is not None else moved
