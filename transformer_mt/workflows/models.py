@@ -36,16 +36,12 @@ def find_models(given: str | Path | Sequence[str | Path] = ()) -> list[Path]:
 def default_model() -> Path:
     """The model of the run that finished last, which a note names. Raises TmtError if there is none."""
     model = find_model(None)
-    finished = finished_at(model.parent)
-    later = [run for run in unfinished_runs() if _started(run) > (finished or 0.0) and run != model.parent]
+    runs, finished = [run for run in unfinished_runs() if run != model.parent], finished_at(model.parent) or 0.0
+    later = [run for run in runs if (run / FACTS).stat().st_mtime > finished]
     more = f"; {later[-1]} has not finished" if later else ""
     more += f"; no permission to read {closed[0]}" if (closed := closed_runs()) else ""
     note(f"model {model.parent}{more}")
     return model
-
-
-def _started(run: Path) -> float:
-    return (run / FACTS).stat().st_mtime
 
 
 def config_of_model(folder: Path) -> Config:

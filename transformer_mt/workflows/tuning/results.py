@@ -27,7 +27,7 @@ HEADINGS: dict[Measure, str] = {"loss": "valid loss", "bleu": "greedy BLEU"}
 
 def table(trials: Sequence[Trial], space: Space, measure: Measure) -> list[str]:
     """The trials, the best first, with their values; those that failed at the end, with the reason."""
-    order = ranked(list(trials), measure)
+    order = ranked(trials, measure)
     keys = short_names(list(space.ranges))
     rows = [["rank", "trial", HEADINGS[measure], "validations", "time", "", *keys]]
     for rank, one in enumerate(order, start=1):
@@ -48,7 +48,7 @@ def table(trials: Sequence[Trial], space: Space, measure: Measure) -> list[str]:
 
 def draw(trials: Sequence[Trial], measure: Measure, file: Path, theme: Theme = "light") -> Path:
     """Draw all trials. Raises TmtError if the file cannot be written."""
-    order = ranked(list(trials), measure)
+    order = ranked(trials, measure)
     curves = [TrialCurve(one.number, one.scores, one.times) for one in trials if one.scores]
     return draw_trials(curves, order[0].number if order else None, measure, file, theme)
 
@@ -58,7 +58,7 @@ def write_best(base: Config, best: Config, trials: Sequence[Trial], space: Space
 
     best: the config of the best trial, whose prepared data is used again
     """
-    order = ranked(list(trials), measure)
+    order = ranked(trials, measure)
     winner = order[0]
     values = copy.deepcopy(base.model_dump(mode="json", exclude_unset=True))
     for key, value in winner.values.items():
@@ -96,7 +96,7 @@ def _head(order: Sequence[Trial], tried: int, measure: Measure) -> list[str]:
 
 def as_json(trials: Sequence[Trial], measure: Measure) -> list[dict[str, Any]]:
     """The trials by number, each with its rank; None if it has no score."""
-    ranks = {one.number: rank for rank, one in enumerate(ranked(list(trials), measure), start=1)}
+    ranks = {one.number: rank for rank, one in enumerate(ranked(trials, measure), start=1)}
     return [
         {
             "trial": one.number,

@@ -7,7 +7,7 @@ values. Which trial is stopped, `halving` decides. Optuna is imported when it is
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -57,7 +57,7 @@ class Trial:
         return None if self.state == "failed" or not self.scores else best(self.scores.values())
 
 
-def ranked(trials: list[Trial], measure: Measure) -> list[Trial]:
+def ranked(trials: Sequence[Trial], measure: Measure) -> list[Trial]:
     """The trials that have a score, the best first; of equal ones, the first."""
     sign = -1 if measure == "bleu" else 1
     scored = [(sign * score, one.number, one) for one in trials if (score := one.score(measure)) is not None]
@@ -100,7 +100,9 @@ class Study:
                 pruner=self._optuna.pruners.NopPruner(),
             )
             self._own = self._own_params(config)
-            self._end_half_drawn()
+            for one in self._study.trials:
+                if one.state.name == "RUNNING" and self._is_half_drawn(one):
+                    self._study.tell(self._live(one), state=self._optuna.trial.TrialState.FAIL)
         except (ValueError, KeyError, TypeError) as error:
             remedy = "Remove the folder of this search, or choose another one with --run-dir."
             raise TmtError(f"the journal of the search is damaged: {error}", place=journal, remedy=remedy) from None
@@ -110,11 +112,6 @@ class Study:
     def _is_half_drawn(self, one: Any) -> bool:
         """Whether the process was killed before all values of the trial were in the journal. It was never trained."""
         return one.state.name != "WAITING" and not all(key in one.params for key in self._distributions)
-
-    def _end_half_drawn(self) -> None:
-        for one in self._study.trials:
-            if one.state.name == "RUNNING" and self._is_half_drawn(one):
-                self._study.tell(self._live(one), state=self._optuna.trial.TrialState.FAIL)
 
     def _distribution(self, one: Range | Choices) -> Any:
         kinds = self._optuna.distributions
