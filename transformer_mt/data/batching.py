@@ -298,7 +298,7 @@ class Batches:
         """Segmentations that fit into a stream: if all together are too long, the last ones are the stored ones."""
         totals = np.array([[len(source), len(target)] for source, target in sampled]).sum(axis=0)
         for row in reversed(range(len(pairs))):
-            if size.has_room(*totals):
+            if (totals <= (size.source, size.target)).all():
                 break
             stored = self.store.source[pairs[row]], self.store.target[pairs[row]]
             totals += [len(new) - len(old) for new, old in zip(stored, sampled[row], strict=True)]

@@ -103,9 +103,6 @@ class StreamSize:
             begin = end
         return slices
 
-    def has_room(self, source: int, target: int) -> bool:
-        return source <= self.source and target <= self.target
-
     def lay_out(self, source_lengths: Counts, target_lengths: Counts) -> Layout:
         """The layout of these pairs. Both tails are cut into the same number of pieces."""
         tails = self.source - int(source_lengths.sum()), self.target - int(target_lengths.sum())

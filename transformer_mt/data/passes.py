@@ -9,8 +9,7 @@ from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.direction import Direction
 from transformer_mt.corpora.base import Corpus
-
-TRAIN = "train"
+from transformer_mt.corpora.splits import TRAIN
 
 
 class Origin(NamedTuple):

@@ -226,7 +226,9 @@ class Flat(NamedTuple):
         return (cut + 1).astype(np.int32), ids
 
     def counts(self, texts: list[str]) -> SideCounts:
-        found = SideCounts(Counter(dict(zip(*_counted(self.lengths), strict=True))), spaced=_words_in(texts))
+        found = SideCounts(
+            Counter(dict(zip(*_counted(self.lengths), strict=True))), spaced=sum(len(text.split()) for text in texts)
+        )
         if self.words is None:
             found.tokens, found.unknown = len(self.numbers), int(np.count_nonzero(self.numbers == UNK))
         else:
@@ -368,7 +370,3 @@ def _counted(numbers: Numbers) -> tuple[list[int], list[int]]:
     counts = np.bincount(numbers)
     found = np.flatnonzero(counts)
     return found.tolist(), counts[found].tolist()
-
-
-def _words_in(texts: list[str]) -> int:
-    return sum(map(len, map(str.split, texts)))

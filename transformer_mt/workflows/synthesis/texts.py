@@ -9,7 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from transformer_mt.corpora.base import WHOLE
-from transformer_mt.data.passes import TRAIN, passes_of
+from transformer_mt.corpora.splits import TRAIN
+from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import SIDES
 from transformer_mt.data.trained_on import TrainedOn
