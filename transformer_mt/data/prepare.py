@@ -48,7 +48,7 @@ from transformer_mt.data.tokenising import SCRATCH, Tokenising, shown, tokenise,
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.data.weighing import weights_of
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.address import Address, identity_of
+from transformer_mt.files.address import Address, changed_error, identity_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replaced_folder, unfinished
 from transformer_mt.text.codec import save_codecs, tokenizers_digest
@@ -218,8 +218,7 @@ class _Preparation:
         """Raises TmtError if files on disk were changed while they were read; for addresses, reading them does."""
         for file, before in self.identities.items():
             if file.is_file() and identity_of(file) != before:  # a pipe has the time of its last byte
-                remedy = "Run the same command again when nobody writes it."
-                raise TmtError("the file was changed while it was read", place=file, remedy=remedy)
+                raise changed_error(file)
 
     def _write_texts(self, selection: Selection) -> None:
         """Write the raw text of evaluation splits; for train the cleaned text, if training segments it at random."""

@@ -141,8 +141,7 @@ class Address(_Base):
     def require_unchanged(self) -> None:
         """Raises TmtError if it is not what `status` says any more."""
         if self._look() != self.status:
-            remedy = "Run the same command again when nobody writes it."
-            raise TmtError("the file was changed while it was read", place=str(self), remedy=remedy)
+            raise changed_error(self)
 
     def _look(self) -> Status:
         def look() -> dict[str, Any]:
@@ -158,6 +157,12 @@ class Address(_Base):
             )
         marks = [f"{name} {found[name]}" for name in _MARKS if found.get(name)]
         return Status(found.get("size"), ", ".join(marks))
+
+
+def changed_error(file: Path) -> TmtError:
+    """The error for a file that was written while it was read."""
+    remedy = "Run the same command again when nobody writes it."
+    return TmtError("the file was changed while it was read", place=file, remedy=remedy)
 
 
 def identity_of(file: Path) -> tuple[str, int | None, int | str]:
@@ -273,7 +278,8 @@ def _final(file: Address, error: Exception) -> TmtError | None:
     """The error if another try cannot help."""
     causes = list(_causes(error))
     status = next((code for code in map(_status_of, causes) if code is not None), None)
-    if status in _FORBIDDEN or any(isinstance(one, PermissionError) for one in causes) or _lacks_credentials(error):
+    lacks_credentials = "credentials" in type(error).__name__.lower()
+    if status in _FORBIDDEN or any(isinstance(one, PermissionError) for one in causes) or lacks_credentials:
         said = f"HTTP {status}" if status else reason(error)
         return TmtError(f"reading this is not allowed ({said})", place=file, remedy=_CREDENTIALS)
     is_missing = isinstance(error, FileNotFoundError) and len(causes) == 1
@@ -301,10 +307,6 @@ def _status_of(error: BaseException) -> int | None:
         if isinstance(found, int) and 400 <= found < 600:
             return found
     return None
-
-
-def _lacks_credentials(error: Exception) -> bool:
-    return "credentials" in type(error).__name__.lower()
 
 
 def _said(error: Exception) -> str:

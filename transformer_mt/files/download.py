@@ -42,7 +42,7 @@ def fetch(base: str, file: Path, sha256: str, *, remedy: str, retries: RetryPoli
 
 
 def _receive(base: str, file: Path, sha256: str, remedy: str, retries: RetryPolicy) -> None:
-    """Download or copy to NAME.part, verify, and rename."""
+    """Download or copy to NAME.part, verify, and rename; a wrong one is deleted."""
     folder, part = _folder(base), file.with_name(f"{file.name}.part")
     place: str | Path
     if folder is None:
@@ -60,7 +60,12 @@ def _receive(base: str, file: Path, sha256: str, remedy: str, retries: RetryPoli
         if not place.is_file():
             raise MissingError("the folder does not have this file", place=place, remedy=remedy)
         shutil.copyfile(place, part)
-    _finish(part, file, sha256, place, remedy)
+    try:
+        _verify(part, sha256, place, remedy)
+    except TmtError:
+        part.unlink()
+        raise
+    move_into_place(part, file)
 
 
 def _verify(file: Path, sha256: str, place: str | Path, remedy: str) -> None:
@@ -88,13 +93,3 @@ def _folder(base: str) -> Path | None:
 
 
 _BASES = "Give an address that starts with http:// or https://, or a folder."
-
-
-def _finish(part: Path, file: Path, sha256: str, place: str | Path, remedy: str) -> None:
-    """Rename a complete download, or delete it if its sha256 is wrong."""
-    try:
-        _verify(part, sha256, place, remedy)
-    except TmtError:
-        part.unlink()
-        raise
-    move_into_place(part, file)

@@ -113,7 +113,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         elif suffix == ".xz":
             stream = stack.enter_context(lzma.LZMAFile(stream))
         elif suffix in (".zst", ".zstd"):
-            stream = stack.enter_context(io.BufferedReader(_ZstdFile(stream, path), buffer_size=1 << 17))
+            stream = stack.enter_context(io.BufferedReader(_ZstdFile(stream, path), buffer_size=_BUFFER))
         yield stream
 
 
