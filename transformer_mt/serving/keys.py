@@ -15,6 +15,7 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.serving.limits import RequestError
 
 _OTHERS = 0o077  # permissions of the group and of all users
+_ONE_KEY = "Write one key on each line, for example the output of:  openssl rand -hex 24"
 
 
 class Keys:
@@ -59,18 +60,11 @@ def read_keys(file: Path | None) -> Keys:
         if not key or key.startswith("#"):
             continue
         if len(key.split()) > 1 or not key.isascii():
-            raise TmtError(
-                "a key has white space, or letters that are not ASCII",
-                place=at(file, number),
-                remedy="Write one key on each line, for example the output of:  openssl rand -hex 24",
-            )
+            problem = "a key has white space, or letters that are not ASCII"
+            raise TmtError(problem, place=at(file, number), remedy=_ONE_KEY)
         keys.append(key)
     if not keys:
-        raise TmtError(
-            "no key in this file",
-            place=file,
-            remedy="Write one key on each line, for example the output of:  openssl rand -hex 24",
-        )
+        raise TmtError("no key in this file", place=file, remedy=_ONE_KEY)
     if file.stat().st_mode & _OTHERS:
         note(f"{file} can be read by other users; make it private:  chmod 600 {file}")
     return Keys(keys)

@@ -154,17 +154,14 @@ def _means(wanted: str | None, code: str) -> bool:
 
 
 def load_models(
-    folders: str | Path | Sequence[str | Path] | None,
-    limits: Limits,
-    computing: Computing | None = None,
-    engine: str = "tmt",
+    folders: Sequence[Path], limits: Limits, computing: Computing | None = None, engine: str = "tmt"
 ) -> Models:
-    """Load models to serve. folders: of runs or models; None: of the run that finished last.
+    """Load models to serve. folders: of runs or models; (): of the run that finished last.
 
     Raises TmtError if a folder has no model, or if two translate the same direction.
     """
     served = []
-    for folder in find_models(() if folders is None else folders):
+    for folder in find_models(folders):
         translator = load_model([folder], None, computing, engine)
         served += serve_directions(translator, limits, folder)
     return Models(served)

@@ -26,7 +26,6 @@ from transformer_mt.serving import translate_v1 as v1
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.requests import FORM, JSON
 
-EVENTS = "text/event-stream"
 _REFS = "#/components/schemas/{model}"
 
 
@@ -164,7 +163,7 @@ def description() -> dict[str, Any]:
 
 
 def _operation(end: Endpoint, by_type: Mapping[Any, Any]) -> dict[str, Any]:
-    content = {EVENTS if end.stream else JSON: {"schema": by_type[end.answer]}}
+    content = {runs.EVENTS if end.stream else JSON: {"schema": by_type[end.answer]}}
     responses: dict[str, Any] = {"200": {"description": "The answer", "content": content}}
     for status in end.errors:
         error = {JSON: {"schema": by_type[ErrorAnswer]}}

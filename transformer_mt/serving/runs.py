@@ -27,6 +27,7 @@ from transformer_mt.reporting.history import Follower, Record, points
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import RequestError
 
+EVENTS = "text/event-stream"
 STREAMS = 100  # most at the same time
 LOOK = 1.0  # seconds between two looks at a file
 HEARTBEAT = 15.0  # seconds without news, after which a comment shows that the stream is alive
@@ -193,7 +194,7 @@ def routes(folder: Path, look: float = LOOK) -> list[Route]:
         runs.check_streams()
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         stream = runs.events(name, request.app.state.stopping)
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+        return StreamingResponse(stream, media_type=EVENTS, headers=headers)
 
     return [
         Route("/v1/runs", list_runs, methods=["GET"]),
