@@ -88,7 +88,7 @@ def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformer_mt.workflows import prepare
 
     monkeypatch.setattr(events, "draw_curves", lambda *_, **__: None)
-    monkeypatch.setattr(prepare, "plot_lengths", lambda *_, **__: None)
+    monkeypatch.setattr(prepare, "plot_data", lambda *_, **__: None)
 
 
 @pytest.fixture(scope="session")

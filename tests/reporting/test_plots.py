@@ -34,7 +34,7 @@ from transformer_mt.reporting.canvas import (
     text_width,
 )
 from transformer_mt.reporting.curves import Curve, draw_curves, draw_runs
-from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
+from transformer_mt.reporting.distributions import plot_data, plot_scores
 from transformer_mt.reporting.history import points, read_history
 from transformer_mt.reporting.trials import TrialCurve, draw_trials
 from transformer_mt.workflows.plot import check_picture, plot_runs
@@ -381,29 +381,29 @@ class TestAttention:
 
 class TestLengths:
     def test_means_and_sides_are_named(self, tmp_path, shown):
-        file = plot_lengths({"source (ko)": [0, 2, 2], "target (en)": [0, 0, 0, 5]}, tmp_path / "lengths.png")
+        file = plot_data({"source (ko)": [0, 2, 2], "target (en)": [0, 0, 0, 5]}, None, tmp_path / "lengths.png")
         assert 0.02 < _ink(file) < 0.6
         assert {"source (ko): mean 1.5", "target (en): mean 3.0"} <= set(shown)
 
     def test_a_few_very_long_sentences_do_not_squeeze_the_rest(self, tmp_path, shown):
-        plot_lengths({"source": [0, *[100] * 20, *[0] * 479, 1]}, tmp_path / "lengths.png")
+        plot_data({"source": [0, *[100] * 20, *[0] * 479, 1]}, None, tmp_path / "lengths.png")
         assert "tokens (the longest: 500)" in shown
 
     @pytest.mark.parametrize("counts", [[], [0], [0, 1]])
     def test_very_few_numbers(self, tmp_path, counts):
-        assert plot_lengths({"source": counts}, tmp_path / "lengths.png").exists()
+        assert plot_data({"source": counts}, None, tmp_path / "lengths.png").exists()
 
 
 class TestVocabulary:
     def test_entries_and_their_share_are_named(self, tmp_path, shown):
         frequencies = {"source (ko)": [0, 1, 80, 15, 4], "target (en)": [1] * 10}
-        plot_vocabulary(frequencies, tmp_path / "vocabulary.png")
+        plot_data(None, frequencies, tmp_path / "vocabulary.png")
         assert "source (ko): 4 entries in use,\n2 make up 90% of tokens" in shown
         assert "target (en): 10 entries in use,\n9 make up 90% of tokens" in shown
 
     @pytest.mark.parametrize("counts", [[], [0], [1]])
     def test_very_few_numbers(self, tmp_path, counts):
-        assert plot_vocabulary({"source": counts, "target": [1, 2]}, tmp_path / "vocabulary.svg").exists()
+        assert plot_data(None, {"source": counts, "target": [1, 2]}, tmp_path / "vocabulary.svg").exists()
 
 
 class TestScores:
@@ -460,7 +460,7 @@ class TestFormats:
             assert steps == sorted(steps), "a larger weight is a stronger shade"
 
     def test_a_name_without_an_ending_is_a_png(self, tmp_path):
-        assert plot_lengths({"source": [0, 1]}, tmp_path / "lengths").read_bytes().startswith(b"\x89PNG")
+        assert plot_data({"source": [0, 1]}, None, tmp_path / "lengths").read_bytes().startswith(b"\x89PNG")
 
 
 class TestTrials:
@@ -479,7 +479,7 @@ class TestTrials:
 class TestCanvas:
     def test_settings_of_matplotlib_stay_as_they_were(self, tmp_path):
         before = dict(matplotlib.rcParams)
-        plot_lengths({"source": [0, 1, 2]}, tmp_path / "lengths.png")
+        plot_data({"source": [0, 1, 2]}, None, tmp_path / "lengths.png")
         assert dict(matplotlib.rcParams) == before
 
     def test_a_picture_that_fails_leaves_the_old_one_and_nothing_else(self, tmp_path):
@@ -493,7 +493,7 @@ class TestCanvas:
     @pytest.mark.parametrize("place", ["file/picture.png", "file/folder/picture.svg"])
     def test_a_place_that_cannot_be_written_is_named_as_the_user_named_it(self, tmp_path, place):
         (tmp_path / "file").touch()
-        for write in (check_writable, lambda file: plot_lengths({"source": [0, 1]}, file)):
+        for write in (check_writable, lambda file: plot_data({"source": [0, 1]}, None, file)):
             with pytest.raises(TmtError, match="found a file instead of a folder") as failure:
                 write(tmp_path / place)
             assert failure.value.place == str(tmp_path / place)

@@ -20,25 +20,15 @@ Lengths = Mapping[str, Sequence[int]]  # by side, such as "source (de)": element
 Frequencies = Mapping[str, Sequence[int]]  # by side: how often each entry of the vocabulary occurs
 
 
-def plot_lengths(lengths: Lengths, file: Path, theme: Theme = "light") -> Path:
-    """Draw a histogram of sentence lengths for each side."""
+def plot_data(lengths: Lengths | None, frequencies: Frequencies | None, file: Path, theme: Theme = "light") -> Path:
+    """Draw a histogram of sentence lengths for each side; and beside it the frequency of each vocabulary entry by its
+    rank, and how many make up most of the text. None: without it."""
+    panels = len([one for one in (lengths, frequencies) if one is not None])
     with canvas(file, _INCHES, theme) as figure:
-        _draw_lengths(_panel(figure, 0, 1, "Sentences by length"), lengths)
-    return file
-
-
-def plot_vocabulary(frequencies: Frequencies, file: Path, theme: Theme = "light") -> Path:
-    """Draw the frequency of each vocabulary entry by its rank, and how many make up most of the text."""
-    with canvas(file, _INCHES, theme) as figure:
-        _draw_vocabulary(_panel(figure, 0, 1, "Frequency of vocabulary entries"), frequencies)
-    return file
-
-
-def plot_data(lengths: Lengths, frequencies: Frequencies, file: Path, theme: Theme = "light") -> Path:
-    """Draw lengths and vocabulary side by side."""
-    with canvas(file, _INCHES, theme) as figure:
-        _draw_lengths(_panel(figure, 0, 2, "Sentences by length"), lengths)
-        _draw_vocabulary(_panel(figure, 1, 2, "Frequency of vocabulary entries"), frequencies)
+        if lengths is not None:
+            _draw_lengths(_panel(figure, 0, panels, "Sentences by length"), lengths)
+        if frequencies is not None:
+            _draw_vocabulary(_panel(figure, panels - 1, panels, "Frequency of vocabulary entries"), frequencies)
     return file
 
 

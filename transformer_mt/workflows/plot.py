@@ -14,7 +14,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report, span_of
 from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.reporting.curves import draw_run, draw_runs
-from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
+from transformer_mt.reporting.distributions import plot_data, plot_scores
 from transformer_mt.text.vocabulary import MARKS
 from transformer_mt.workflows.models import default_model
 
@@ -72,7 +72,7 @@ def plot_prepared(
     if output is not None:
         return [plot_data(lengths, frequencies, output, theme)]
     vocabulary = prepared.picture.with_name("vocabulary.png")
-    return [plot_lengths(lengths, prepared.picture, theme), plot_vocabulary(frequencies, vocabulary, theme)]
+    return [plot_data(lengths, None, prepared.picture, theme), plot_data(None, frequencies, vocabulary, theme)]
 
 
 def plot_report(report: Report, file: Path, theme: Theme = "light") -> Path:

@@ -20,7 +20,7 @@ from transformer_mt.data.prepare import Progress
 from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.reporting.bars import bar
-from transformer_mt.reporting.distributions import plot_lengths
+from transformer_mt.reporting.distributions import plot_data
 
 
 def prepare(config: ConfigLike, force: bool = False, cluster: str | None = None) -> Prepared:
@@ -49,7 +49,7 @@ def prepare_with(
     with _progress() as progress:
         prepared = prepare_data(config, force, progress, parent, cluster, say, accept)
     if not prepared.picture.exists():
-        plot_lengths(prepared.lengths(), prepared.picture)
+        plot_data(prepared.lengths(), None, prepared.picture)
     return prepared
 
 
