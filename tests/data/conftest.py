@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +23,8 @@ Pairs = Iterable[tuple[str, str]]
 
 def stored(folder: Path, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Store:
     """A store of these pairs of ids."""
-    with StoreWriter(folder) as writer:
+    with ExitStack() as files:
+        writer = StoreWriter(folder, files)
         for pair in pairs:
             writer.extend(*((np.array([len(ids)]), np.array(ids, np.int32)) for ids in pair))
     return Store(folder)

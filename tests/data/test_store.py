@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -107,10 +108,10 @@ def test_windows_are_those_of_the_store_that_was_opened(tmp_path: Path) -> None:
         assert [window.source[place] for place in range(3)] == old[:3]
 
 
-def test_a_writer_that_fails_closes_its_files(tmp_path: Path) -> None:
+def test_the_caller_closes_the_files_of_a_writer(tmp_path: Path) -> None:
     one = np.array([1]), np.array([3], np.int32)
-    with pytest.raises(KeyError), StoreWriter(tmp_path) as writer:
-        raise KeyError
+    with ExitStack() as files:
+        writer = StoreWriter(tmp_path, files)
     with pytest.raises(ValueError, match="closed"):
         writer.extend(one, one)
 

@@ -83,8 +83,8 @@ def write_ids(
     origins: of the pairs of each stream; their tags are put before the ids of the source
     """
     scratch, total, done = folder / SCRATCH, sum(one.pairs for one in written), 0
-    with ExitStack() as stack:
-        stores = {split: stack.enter_context(StoreWriter(folder / split)) for split in splits}
+    with ExitStack() as files:
+        stores = {split: StoreWriter(folder / split, files) for split in splits}
         for one in written:
             words, _ = words_of(scratch, one)
             tables = [

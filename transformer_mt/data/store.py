@@ -30,24 +30,16 @@ REDO = "Prepare it again:  tmt prepare --config CONFIG --force"
 
 
 class StoreWriter:
-    """Writes a new store, as a context."""
+    """Writes a new store. files: closes its files"""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: ExitStack) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as files:
-            self._sides = [_SideWriter(folder, side, files) for side in SIDES]
-            self._files = files.pop_all()
+        self._sides = [_SideWriter(folder, side, files) for side in SIDES]
 
     def extend(self, source: tuple[Ids, Ids], target: tuple[Ids, Ids]) -> None:
         """Add many pairs. source, target: lengths with end tokens, and the ids of all sentences"""
         for side, (lengths, ids) in zip(self._sides, (source, target), strict=True):
             side.write(ids, side.end + np.cumsum(lengths, dtype=np.int64))
-
-    def __enter__(self) -> StoreWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._files.close()
 
 
 class _SideWriter:
