@@ -8,7 +8,7 @@ the same; for 16 million keys they needed as much time, and 3 and 10 times the m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from hashlib import blake2b
 from itertools import combinations
@@ -26,7 +26,7 @@ from transformer_mt.corpora.tables import listed
 from transformer_mt.data import partitions
 from transformer_mt.data.labels import Labels, PlacedShard
 from transformer_mt.data.parallel import Progress, Workers, no_progress
-from transformer_mt.data.partitions import Filter, Numbers, Partitions, partitions_for, repeated
+from transformer_mt.data.partitions import Filter, Numbers, Partitions, Records, partitions_for, repeated
 from transformer_mt.data.reading import LANGUAGE
 from transformer_mt.data.shards import EXAMPLES, Examples, Line, Shard, Stream, keys_of, lines_of, texts_of
 from transformer_mt.data.store import SIDES
@@ -264,31 +264,39 @@ class Selection:
             sentences: Numbers = keys[side]
             yield sentences ^ _number_of(language)
 
+    def _known_and_trained(
+        self, keys_of: Callable[[PlacedShard], Iterable[Numbers]], number: int, of_stream: Numbers
+    ) -> Iterator[tuple[Records, Records]]:
+        """By partition of the keys: those of held-out pairs, and those of training pairs that may be among them.
+
+        They stand at the label of the split, or at the place of the pair; above both is the number of the direction.
+        keys_of: the keys of each pair, `number` of them; of_stream: the numbers of the directions
+        """
+        train, folder, known_keys = self.codes["train"], self.labels.folder, Filter()
+        count = partitions_for(number * self.labels.pairs)
+        with Partitions(folder, "known", count) as known, Partitions(folder, "trained", count) as trained:
+            for piece, labels in self.labels.having(range(1, len(self.splits))):
+                rows = (labels != train) & (labels < len(self.splits))
+                at = labels[rows].astype(np.uint64) | of_stream[piece.stream] << np.uint64(8)
+                for keys in keys_of(piece):
+                    known.add(keys[rows], at)
+                    known_keys.add(keys[rows])
+            for piece, labels in self.labels.having([train]):
+                for keys in keys_of(piece):
+                    rows = (labels == train) & known_keys.may_have(keys)
+                    trained.add(keys[rows], piece.numbers[rows] | of_stream[piece.stream] << _DIRECTION)
+        return ((known.read(part), trained.read(part)) for part in range(count))
+
     def _compare_directions(self, leaked: Path) -> Path:
         """As `_compare`, for training pairs with a sentence, on either side, of a held-out pair of another direction.
 
         A held-out pair of ko-en is a training pair of en-ko when it is reversed, and de-en may share its English one.
         """
-        train, count, folder = self.codes["train"], partitions_for(2 * self.labels.pairs), self.labels.folder
         numbers = {direction: number for number, direction in enumerate(self.directions)}
         of_stream = np.array([numbers[stream.origin.direction] for stream in self.streams], np.uint64)
         self.leaks = {split: {**counts, OTHER: 0} for split, counts in self.leaks.items()}
-        known_keys = Filter()
-        with Partitions(folder, "known", count) as known, Partitions(folder, "trained", count) as trained:
-            for piece, labels in self.labels.having(range(1, len(self.splits))):
-                rows = (labels != train) & (labels < len(self.splits))
-                at = labels[rows].astype(np.uint64) | of_stream[piece.stream] << np.uint64(8)
-                for keys in self._sentence_keys(piece):
-                    known.add(keys[rows], at)
-                    known_keys.add(keys[rows])
-            for piece, labels in self.labels.having([train]):
-                for keys in self._sentence_keys(piece):
-                    rows = (labels == train) & known_keys.may_have(keys)
-                    at = piece.numbers[rows] | of_stream[piece.stream] << _DIRECTION
-                    trained.add(keys[rows], at)
         with leaked.open("wb") as file:
-            for number in range(count):
-                held_out, training = known.read(number), trained.read(number)
+            for held_out, training in self._known_and_trained(self._sentence_keys, len(SIDES), of_stream):
                 for direction in np.unique(training["at"] >> _DIRECTION):
                     own = training[training["at"] >> _DIRECTION == direction]
                     others = held_out[held_out["at"] >> np.uint64(8) != direction]
@@ -305,21 +313,9 @@ class Selection:
 
         Writes the numbers of the training pairs that the rule for leaks drops to a file, and returns it.
         """
-        train, count, column = self.codes["train"], partitions_for(self.labels.pairs), KINDS[kind]
-        folder, known_keys = self.labels.folder, Filter()
-        with Partitions(folder, "known", count) as known, Partitions(folder, "trained", count) as trained:
-            for piece, labels in self.labels.having(range(1, len(self.splits))):
-                rows = (labels != train) & (labels < len(self.splits))
-                keys = self._keys(piece, column)[rows]
-                known.add(keys, labels[rows].astype(np.uint64))
-                known_keys.add(keys)
-            for piece, labels in self.labels.having([train]):
-                keys = self._keys(piece, column)
-                rows = (labels == train) & known_keys.may_have(keys)
-                trained.add(keys[rows], piece.numbers[rows])
+        same = np.zeros(len(self.streams), np.uint64)  # `_keys` tell directions apart
         with leaked.open("wb") as file:
-            for number in range(count):
-                held_out, training = known.read(number), trained.read(number)
+            for held_out, training in self._known_and_trained(lambda piece: [self._keys(piece, KINDS[kind])], 1, same):
                 by_split = {split: held_out["key"][held_out["at"] == self.codes[split]] for split in self.splits[1:]}
                 for split, keys in by_split.items():
                     hits = np.isin(training["key"], keys)
