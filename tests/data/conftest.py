@@ -31,7 +31,7 @@ def stored(folder: Path, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -
 
 
 class Each:
-    """A `Sampler` that calls a function for each pair."""
+    """A stand-in for `SegmentationSampler` that calls a function for each pair."""
 
     def __init__(self, draw: Callable[[int, Random], SampledPair], together: int = 1) -> None:
         self.draw, self.together = draw, together

@@ -19,7 +19,7 @@ from transformer_mt.data.windows import WINDOW_PAIRS
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 if TYPE_CHECKING:  # batches need only torch and NumPy
-    from transformer_mt.data.sampling import SampledPair, Sampler
+    from transformer_mt.data.sampling import SampledPair, SegmentationSampler
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
 
@@ -161,7 +161,7 @@ class Batches:
         accumulate: int = 1,
         rank: int = 0,
         world: int = 1,
-        sampler: Sampler | None = None,
+        sampler: SegmentationSampler | None = None,
         max_length: int = 1 << 30,
         window: int = WINDOW_PAIRS,
     ) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
-from typing import Protocol
 
 from transformer_mt.data.parallel import LostError, Workers, chunks
 from transformer_mt.data.prepared import Prepared
@@ -20,24 +19,10 @@ SampledPair = tuple[Sequence[int], Sequence[int]]  # ids of both sides, with end
 SeededText = tuple[str, str, Sequence[str], str]  # source, target, tags of the source, and what seeds the draw
 
 
-class Sampler(Protocol):
-    """Draws segmentations of training pairs.
-
-    together: the number of pairs that it is best asked for at once
-    """
-
-    together: int
-
-    def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
-        """Of these pairs: numbers, each with what seeds its draw. No draw depends on another."""
-
-    def close(self) -> None:
-        """End its processes. The next call starts new ones."""
-
-
 class SegmentationSampler:
-    """A `Sampler` of prepared data: each call draws again; the tags stay.
+    """Draws segmentations of the training pairs of prepared data: each call draws again; the tags stay.
 
+    together:  the number of pairs that it is best asked for at once
     processes: that draw; 1: this one does. Segmentations do not depend on their number
     say:       called with a message if one of them was lost. This process then draws all: only slower
     """
@@ -51,6 +36,7 @@ class SegmentationSampler:
         self._draw = _Draw(prepared.folder.absolute(), prepared.manifest.tokenizers, prepared.codecs())
 
     def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
+        """Of these pairs: numbers, each with what seeds its draw. No draw depends on another."""
         texts = [(self._sources[pair], self._targets[pair], self._tags_of(pair), seed) for pair, seed in pairs]
         try:
             return [*chain.from_iterable(self.workers.map(self._draw, chunks(texts, DRAWN_TOGETHER)))]
@@ -64,6 +50,7 @@ class SegmentationSampler:
         return self._tags[bisect_right(self._ends, pair)]
 
     def close(self) -> None:
+        """End its processes. The next call starts new ones."""
         self.workers.close()
 
 
