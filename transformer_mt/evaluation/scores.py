@@ -109,14 +109,9 @@ def check_parallel(lines: Sequence[str], name: str, others: Sequence[str], other
     """Raises TmtError unless both have the same number of lines, at least one."""
     if not lines or not others:
         raise TmtError("no lines to score", place=name if not lines else other_name, remedy="Give at least one line.")
-    require_same_number(len(lines), name, len(others), other_name)
-
-
-def require_same_number(lines: int, name: object, others: int, other_name: object) -> None:
-    """Raises TmtError unless two files have the same number of lines."""
-    if lines != others:
+    if len(lines) != len(others):
         raise TmtError(
-            f"{name} has {lines:,} lines, {other_name} has {others:,}",
+            f"{name} has {len(lines):,} lines, {other_name} has {len(others):,}",
             remedy="Line n of one must belong to line n of the other. Look for a line break inside a sentence,"
             " or for a program that removed empty lines.",
         )

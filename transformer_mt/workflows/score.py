@@ -11,9 +11,8 @@ from transformer_mt.decoding.choosing import WHOLE
 from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.forced import PairScore as PairScore
 from transformer_mt.decoding.interpreter import Computing as Computing
-from transformer_mt.errors import number_of
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.evaluation.alignment import pharaoh as pharaoh
-from transformer_mt.evaluation.scores import require_same_number
 from transformer_mt.files.lines import check_exists, count_lines, path_of, read_lines
 from transformer_mt.reporting.bars import bar
 from transformer_mt.workflows.translate import open_translator, turned
@@ -69,7 +68,12 @@ def score(
         check_exists(file)
     if all(file.is_file() for file in files):  # a pipe can be read only once
         known, others = map(count_lines, files)
-        require_same_number(known, source, others, target)
+        if known != others:
+            raise TmtError(
+                f"{source} has {known:,} lines, {target} has {others:,}",
+                remedy="Line n of one must belong to line n of the other. Look for a line break inside a sentence,"
+                " or for a program that removed empty lines.",
+            )
     translator, _ = open_translator(models, {}, computing, engine)
     sources, targets = ((text for _, text in read_lines(file, any_text=True)) for file in files)
     scores = turned(translator, wanted).score(sources, targets, align, gain)
