@@ -348,7 +348,7 @@ def test_a_corpus_that_was_moved_has_the_same_vocabularies(make, capsys):
         facts = json.loads((folder / "run.json").read_text())
         (folder / "run.json").write_text(json.dumps([{**facts[0], "tokenizers": "t" * 64}]))
     found = compare_runs()
-    assert found.keys == ["data.corpus"]
+    assert found.keys == ["data.corpus.train", "data.corpus.validation"]
     assert (found.notes, capsys.readouterr().err) == ([], "")
 
 
@@ -701,3 +701,24 @@ def test_runs_of_other_code_versions_and_devices_are_named(make):
         "s3 were trained by another number of processes than s0 (run.json: processes)",
         "s4 were trained on another device, with other threads, or in another number format than s0 (run.json: device)",
     ]
+
+
+def test_a_test_set_that_was_elsewhere_is_the_same_if_its_sentences_are(make):
+    for seed, folder in enumerate(("/here", "/there")):
+        entry = {"bleu": 10.0 + seed, "signatures": {"bleu": "13a"}, "text": "abc"}
+        scores = {f"{folder}/new.en": entry, f"{folder}/other.en": {**entry, "text": folder}}
+        make(f"s{seed}", seed=seed, scores=scores)
+    found = compare_runs()
+    assert [list(run.scores) for run in found.runs] == [
+        ["/here/new.en", "/here/other.en"],
+        ["/here/new.en", "/there/other.en"],
+    ]
+    assert found.groups[0].scores["/here/new.en"]["bleu"].mean == 10.5
+
+
+def test_settings_of_the_only_corpus_are_columns(make):
+    for pairs in (100, 200):
+        make(f"p{pairs}", data__corpus={"kind": "phrasebook", "train": pairs})
+    found = compare_runs()
+    assert found.keys == ["data.corpus.train"]
+    assert [line.split()[1] for line in found.lines] == ["train", "100", "200"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from transformer_mt.workflows.comparing.summary import (
     folder_of,
     summary_of,
     vocabularies_of,
+    with_common_names,
+    with_corpus_keys,
 )
 from transformer_mt.workflows.comparing.tables import (
     NAMES,
@@ -112,12 +114,14 @@ def compare_runs(runs: str | Path | Sequence[str | Path] = ()) -> RunComparison:
     Raises TmtError if there are no runs, or if a folder does not exist.
     """
     folders = _runs_among(paths_of(runs) if runs != () else _all_runs())
-    origins, names = [Origin.of(folder) for folder in folders], run_names(folders)
+    origins, names = with_corpus_keys([Origin.of(folder) for folder in folders]), run_names(folders)
     known = [one.settings for one in origins if one.settings is not None]
     keys = [key for key in dict.fromkeys(key for one in known for key in one) if _differs(known, key)]
     found = [
         summary_of(name, folder, origin, keys) for name, folder, origin in zip(names, folders, origins, strict=True)
     ]
+    renamed = with_common_names([one.scores for one in found])
+    found = [replace(one, scores=scores) for one, scores in zip(found, renamed, strict=True)]
     groups, notes = groups_of(found, origins)
     notes = [*_incomparable(found, origins), *notes]
     for text in notes:

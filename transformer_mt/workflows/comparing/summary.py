@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from safetensors import SafetensorError, safe_open
 
 from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.config.load import SCORES, flat_values
+from transformer_mt.config.load import SCORES, flat, flat_values
 from transformer_mt.config.runs import METRICS, MODEL, STEPS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, reason
@@ -128,6 +128,35 @@ class Origin:
         tokenizers = str(starts[-1].get("tokenizers", ""))
         made_with = {key: starts[-1].get(key) for key in MADE_WITH}
         return cls(config, settings, corpus, tokenizers, parent, made_with, bool(ended), goes_on, has_other_history)
+
+
+def with_corpus_keys(origins: Sequence[Origin]) -> list[Origin]:
+    """With the settings of the corpus one by one, if each of them has only one, and all are of one kind."""
+    corpora = [one.settings["data.corpus"] for one in origins if one.settings is not None]
+    if any(len(some) != 1 for some in corpora) or len({some[0]["kind"] for some in corpora}) != 1:
+        return list(origins)
+    found = []
+    for one in origins:
+        settings = dict(one.settings or {})
+        own = [flat(corpus, "data.corpus") for corpus in settings.pop("data.corpus", ())]
+        found.append(replace(one, settings={**settings, **own[0]}) if own else one)
+    return found
+
+
+def with_common_names(scores: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[dict[str, Mapping[str, Any]]]:
+    """The scores of several runs. A file of test sentences that was elsewhere for another run gets one name for all.
+
+    It is the same if its name and its sentences are.
+    """
+
+    def known_as(name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+        return Path(name).name, str(entry.get("text") or name)
+
+    names = dict[tuple[str, str], str]()
+    for some in scores:
+        for name, entry in some.items():
+            names.setdefault(known_as(name, entry), name)
+    return [{names[known_as(name, entry)]: entry for name, entry in some.items()} for some in scores]
 
 
 def _ends_of_schedule(starts: Sequence[Mapping[str, Any]]) -> list[str]:
