@@ -79,8 +79,54 @@ def test_a_changed_file_prepares_again(workshop: Any) -> None:
     workshop.table("splits-train", workshop.numbered(7))
     assert workshop.prepare(corpus).manifest.splits["train"] == 7
     file = Path(corpus["test"])
-    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+    file.write_text(file.read_text().replace("20001", "20003"))  # of the same size
     assert workshop.prepare(corpus).is_new
+
+
+def test_files_with_other_times_and_the_same_bytes_are_unchanged(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cp -r` and `rsync` without `-t` make them."""
+    corpus = workshop.splits(workshop.numbered(5))
+    config, stages = workshop.config(corpus), list[str]()
+    folder, said = prepare(config).folder, list[str]()
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    for file in (Path(corpus[split]) for split in ("train", "validation", "test")):
+        os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+    monkeypatch.setattr(pipeline, "Selection", None)  # preparing again would fail
+    for _ in range(2):  # the new times are remembered: files are compared once
+        assert not prepare(config, progress=lambda doing, *_: stages.append(doing), say=said.append).is_new
+    assert (stages, said) == (["comparing checksums of the corpus"], [])
+    assert {**json.loads((folder / MANIFEST).read_bytes()), "fingerprint": manifest["fingerprint"]} == manifest
+    assert _neighbours(folder) == LOCK
+
+
+def test_it_says_why_data_is_prepared_again(workshop: Any) -> None:
+    corpus, said = workshop.splits(workshop.numbered(5)), list[str]()
+
+    def why(force: bool = False, **data: Any) -> str:
+        prepared = prepare(workshop.config(corpus, **data), force, say=said.append)
+        assert prepared.is_new
+        folder, _, reason = said.pop().partition(": ")
+        assert (folder, said) == (str(prepared.folder), [])
+        return reason
+
+    prepare(workshop.config(corpus), say=said.append)
+    assert said == []  # there was nothing before
+    settings = "this replaces data that was prepared with other settings (%s); another `name` would keep both"
+    assert why(max_length=50) == settings % "data.max_length"
+    changed = {"max_length": 50, "cleaning": {"max_ratio": 5}, "tokenizer": {"kind": "character"}}
+    assert why(force=True, **changed) == settings % "data.cleaning.max_ratio, tokenizer.kind, tokenizer.min_frequency"
+    file = Path(corpus["test"])
+    file.write_text(file.read_text().replace("20001", "20003"))
+    assert why(**changed) == f"changed since the data was prepared: {file}; preparing it again"
+    workshop.table("splits-train", workshop.numbered(7))
+    assert why(**changed) == f"changed since the data was prepared: {corpus['train']}; preparing it again"
+    manifest = workshop.folder / "prepared" / "work" / MANIFEST
+    manifest.write_text("{")
+    assert why(**changed) == "the data is prepared again: the manifest is damaged"
+    prepare(workshop.config(corpus, **changed), force=True, say=said.append)
+    assert said == []  # nothing has changed
 
 
 def test_force_prepares_again_with_the_same_result(workshop: Any) -> None:

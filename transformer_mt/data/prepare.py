@@ -8,12 +8,11 @@ a folder beside it, and the next run goes on from there. A second run does nothi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus, FilesOptions
 from transformer_mt.corpora.splits import mixed_of
+from transformer_mt.data.current import Basis, current
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, has_results, is_journal_of
@@ -33,7 +33,6 @@ from transformer_mt.data.passes import Pass, passes_of
 from transformer_mt.data.prepared import (
     FORMAT,
     MANIFEST,
-    PARENT,
     Prepared,
     Run,
     prepared_folder,
@@ -80,29 +79,28 @@ def prepare(
         corpora = [one.corpus for one in passes]
         for corpus in corpora:
             corpus.fetch()
-        identities = {file: identity_of(file) for corpus in corpora for file in corpus.files()}
-        fingerprint = _fingerprint(config, corpora, identities, parent)
-        if not force:
-            with suppress(TmtError):
-                ready = Prepared.open(folder)
-                if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
-                    return Prepared(named, ready.manifest)
+        basis = Basis.of(config, corpora, parent)
+        ready, changed = current(folder, basis, force, progress)
+        if ready is not None:
+            return Prepared(named, ready.manifest)
         _require_outside(folder, corpora)
         require_prepared_or_empty(folder)
         for corpus in corpora:
             corpus.verify()
         accept(_files_of(config, corpora))
         _report_splits(config, corpora, say)
+        if changed:
+            say(f"{named}: {changed}")
 
         def can_continue(aside: Path) -> bool:
-            return is_journal_of(aside / SCRATCH, fingerprint)
+            return is_journal_of(aside / SCRATCH, basis.fingerprint)
 
         left = [aside for aside in unfinished(folder) if has_results(aside / SCRATCH)]
         if left:
             say(_GOES_ON if any(map(can_continue, left)) else _STARTS_AGAIN)
         try:
             with replaced_folder(folder, can_continue, _INTERRUPTIONS) as aside:
-                _Preparation(aside, config, passes, identities, fingerprint, progress, parent, cluster).run()
+                _Preparation(aside, config, passes, basis, progress, parent, cluster).run()
         except _INTERRUPTIONS:
             if any(map(can_continue, unfinished(folder))):
                 say(_IS_KEPT)
@@ -145,13 +143,12 @@ def samples_segmentations(config: Config) -> bool:
 
 @dataclass(frozen=True)
 class _Preparation:
-    """A run of the pipeline into an empty folder. identities: of the files, before they were read"""
+    """A run of the pipeline into an empty folder."""
 
     folder: Path
     config: Config
     passes: list[Pass]
-    identities: dict[Path, Any]
-    fingerprint: str
+    basis: Basis
     progress: Progress
     parent: Parent | None
     cluster: str | None
@@ -166,7 +163,7 @@ class _Preparation:
             if old != scratch:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
         scratch.mkdir(exist_ok=True)
-        journal = Journal(scratch, self.fingerprint)
+        journal = Journal(scratch, self.basis.fingerprint)
         with Workers(config.data.workers, self.cluster) as workers:
             files = (file for corpus in self.corpora for file in corpus.files())
             workers.require([scratch, *(file for file in files if not isinstance(file, Address))])
@@ -216,7 +213,7 @@ class _Preparation:
 
     def _require_unchanged(self) -> None:
         """Raises TmtError if files on disk were changed while they were read; for addresses, reading them does."""
-        for file, before in self.identities.items():
+        for file, before in self.basis.identities.items():
             if file.is_file() and identity_of(file) != before:  # a pipe has the time of its last byte
                 raise changed_error(file)
 
@@ -241,7 +238,8 @@ class _Preparation:
         manifest = {
             "format": FORMAT,
             "settings": settings_of(self.config),
-            "fingerprint": self.fingerprint,
+            "fingerprint": self.basis.fingerprint,
+            "without_times": self.basis.without_times,
             "files": remembered(_files_of(self.config, self.corpora)),
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
@@ -282,17 +280,6 @@ def _require_pairs(selection: Selection) -> None:
             if stream.origin.direction == direction
         ):
             raise selection.nothing_left("train", direction)
-
-
-def _fingerprint(config: Config, corpora: list[Corpus], identities: Mapping[Path, Any], parent: Parent | None) -> str:
-    """A hash of everything that the result depends on: settings, and size and modification time of the files."""
-    settings = {
-        "format": FORMAT,
-        **settings_of(config),
-        "files": [identities[file] for corpus in corpora for file in corpus.files()],
-        **({PARENT: parent.identity()} if parent is not None else {}),
-    }
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def _require_outside(folder: Path, corpora: list[Corpus]) -> None:

@@ -73,11 +73,13 @@ class Manifest(BaseModel):
 
     runs:      of each split, in the order of its store; empty if there is one direction and no tag
     tokenizers: their checksum; empty if an older version wrote it
+    without_times: as `fingerprint`, without the times of files; empty if an older version wrote it
     """
 
     format: int
     settings: dict[str, Any]
     fingerprint: str
+    without_times: str = ""
     files: list[CorpusFile]
     tokenizers: str = ""
     splits: dict[str, int]

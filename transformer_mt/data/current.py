@@ -1,0 +1,123 @@
+"""Whether prepared data belongs to a config and to the files of its corpus; if not, what has changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config.load import flat
+from transformer_mt.config.schema import Config
+from transformer_mt.corpora.base import Corpus
+from transformer_mt.data.parallel import Progress
+from transformer_mt.data.parent import Parent
+from transformer_mt.data.prepared import FORMAT, MANIFEST, PARENT, CorpusFile, Prepared, settings_of
+from transformer_mt.errors import TmtError, first_of
+from transformer_mt.files.address import Address, identity_of
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.lines import printable
+from transformer_mt.files.replace import replace_text
+
+MOST_NAMES = 5  # of keys or files in a message
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What prepared data is made from. identities: of all files, before they were read"""
+
+    config: Config
+    corpora: Sequence[Corpus]
+    parent: Parent | None
+    identities: Mapping[Path, Any]
+
+    @classmethod
+    def of(cls, config: Config, corpora: Sequence[Corpus], parent: Parent | None) -> Basis:
+        """Raises TmtError or OSError if a file cannot be looked at."""
+        return cls(config, corpora, parent, {file: identity_of(file) for one in corpora for file in one.files()})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything that the result depends on: settings, and size and modification time of the files."""
+        files = [self.identities[file] for corpus in self.corpora for file in corpus.files()]
+        return _hash(self.config, self.parent, files)
+
+    @cached_property
+    def without_times(self) -> str:
+        """The same without the times of files on disk, which a copy changes."""
+        files = [
+            identity if isinstance(file, Address) else (printable(file), identity[1])
+            for file, identity in self.identities.items()
+        ]
+        return _hash(self.config, self.parent, files)
+
+
+def current(folder: Path, basis: Basis, force: bool, progress: Progress) -> tuple[Prepared | None, str]:
+    """The prepared data in a folder if it is up to date; otherwise None, and what has changed, for the user, or "".
+
+    If only the times of files differ, as in a copy, their checksums decide, and the new times are remembered.
+    force: it is never up to date
+    """
+    if not (folder / MANIFEST).is_file():
+        return None, ""
+    try:
+        ready = Prepared.open(folder)
+        _ = ready.report
+    except TmtError as error:
+        return None, _note_of_damage(error.message)
+    manifest = ready.manifest
+    if force and basis.without_times == manifest.without_times:
+        return None, ""
+    if basis.fingerprint != manifest.fingerprint:
+        if changed := _note_of_changes(ready, basis, progress):
+            return None, changed
+        with suppress(OSError):  # prepared data may be read-only
+            content = json.loads((folder / MANIFEST).read_bytes())
+            replace_text(folder / MANIFEST, json.dumps({**content, "fingerprint": basis.fingerprint}, indent=1))
+    return (None, "") if force else (ready, "")
+
+
+def _note_of_changes(ready: Prepared, basis: Basis, progress: Progress) -> str:
+    """What has changed since the data was prepared, for the user; "" if its files have the same bytes."""
+    before, now = flat(ready.manifest.settings, lists=True), flat(settings_of(basis.config), lists=True)
+    keys = [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]
+    if keys:
+        names = first_of(keys, MOST_NAMES)
+        return f"this replaces data that was prepared with other settings ({names}); another `name` would keep both"
+    is_same = basis.without_times == ready.manifest.without_times
+    if is_same:
+        progress("comparing checksums of the corpus", 0, None)
+    known = {file.path: file for file in ready.manifest.files}
+    files = {str(file) if isinstance(file, Address) else printable(file): file for file in basis.identities}
+    changed = [name for name, file in files.items() if name not in known or not _is(known[name], file, is_same)]
+    changed += [name for name in known if name not in files]
+    if changed:
+        names = first_of(changed, MOST_NAMES)
+        return f"changed since the data was prepared: {names}; preparing it again"
+    return "" if is_same else "the data is prepared again: the corpus, or the model of training.start_from, has changed"
+
+
+def _note_of_damage(problem: str) -> str:
+    return f"the data is prepared again: {problem}"
+
+
+def _is(known: CorpusFile, file: Path, by_checksum: bool) -> bool:
+    if isinstance(file, Address):
+        return (known.size, known.version) == file.status
+    with suppress(OSError):  # reading it will say why
+        return known.size == file.stat().st_size and (not by_checksum or known.sha256 == sha256_of(file))
+    return False
+
+
+def _hash(config: Config, parent: Parent | None, files: Sequence[Any]) -> str:
+    settings = {
+        "format": FORMAT,
+        **settings_of(config),
+        "files": files,
+        **({PARENT: parent.identity()} if parent is not None else {}),
+    }
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
