@@ -168,6 +168,36 @@ def test_the_manifest_lists_the_files_with_checksums(workshop: Any) -> None:
         assert output.split()[0] == file.sha256
 
 
+def test_without_its_corpus_prepared_data_is_used(workshop: Any) -> None:
+    corpus, said = workshop.splits(workshop.numbered(5)), list[str]()
+    whole = workshop.folder / "whole"
+    whole.mkdir()
+    folder = workshop.prepare(corpus).folder
+    files = [Path(corpus[split]) for split in ("train", "validation", "test")]
+
+    def not_found(**data: Any) -> None:
+        with pytest.raises(TmtError, match="no such file"):
+            prepare(workshop.config({**corpus, **data.pop("corpus", {})}, **data))
+
+    for number, file in enumerate(files):  # one of them, then all
+        file.rename(whole / file.name)
+        prepared = prepare(workshop.config(corpus), say=said.append)
+        assert not prepared.is_new
+        assert len(prepared.store("train")) == 5
+        names = ", ".join(map(str, files[: number + 1]))
+        note = "using this data, which was prepared before with the same settings; not found now: "
+        assert said.pop() == f"{folder}: {note}{names}"
+    not_found(max_length=50)
+    not_found(corpus={"test": str(workshop.folder / "misspelt.jsonl")})
+    with pytest.raises(TmtError, match="no such file"):
+        prepare(workshop.config(corpus), force=True)
+    files[2].write_text((whole / files[2].name).read_text().replace("20001", "20003"))
+    not_found()  # what is here has changed
+    files[2].unlink()
+    shutil.rmtree(folder)
+    not_found()
+
+
 # Errors
 
 

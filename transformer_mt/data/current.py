@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from transformer_mt.data.parallel import Progress
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepared import FORMAT, MANIFEST, PARENT, CorpusFile, Prepared, settings_of
 from transformer_mt.errors import TmtError, first_of
-from transformer_mt.files.address import Address, identity_of
+from transformer_mt.files.address import Address, identity_of, is_address
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import printable
 from transformer_mt.files.replace import replace_text
@@ -37,7 +38,9 @@ class Basis:
 
     @classmethod
     def of(cls, config: Config, corpora: Sequence[Corpus], parent: Parent | None) -> Basis:
-        """Raises TmtError or OSError if a file cannot be looked at."""
+        """Makes sure that the files exist. Raises TmtError or OSError if that fails."""
+        for corpus in corpora:
+            corpus.fetch()
         return cls(config, corpora, parent, {file: identity_of(file) for one in corpora for file in one.files()})
 
     @cached_property
@@ -81,13 +84,36 @@ def current(folder: Path, basis: Basis, force: bool, progress: Progress) -> tupl
     return (None, "") if force else (ready, "")
 
 
+def made_before(folder: Path, config: Config, parent: Parent | None) -> tuple[Prepared | None, str]:
+    """Prepared data of these settings whose files are not here any more, all or some of them; and a note about it.
+
+    (None, "") if there is none, if no file is missing, or if one that is here has changed.
+    """
+    with suppress(TmtError, OSError):
+        ready = Prepared.open(folder)
+        files = ready.manifest.files
+        missing = [file.path for file in files if not os.path.exists(file.path)]  # noqa: PTH110 (False for any error)
+        sizes = list(dict.fromkeys((file.path, file.size) for file in files))
+        is_same = ready.manifest.without_times == _hash(config, parent, sizes)
+        if not (missing and is_same and ready.report) or any(is_address(file.path) for file in files):
+            return None, ""
+        if all(file.path in missing or file == CorpusFile.of(Path(file.path)) for file in files):
+            return ready, _note_of_missing(missing)
+    return None, ""
+
+
+def _note_of_missing(missing: Sequence[str]) -> str:
+    listed = first_of(missing, MOST_NAMES)
+    return f"using this data, which was prepared before with the same settings; not found now: {listed}"
+
+
 def _note_of_changes(ready: Prepared, basis: Basis, progress: Progress) -> str:
     """What has changed since the data was prepared, for the user; "" if its files have the same bytes."""
     before, now = flat(ready.manifest.settings, lists=True), flat(settings_of(basis.config), lists=True)
     keys = [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]
     if keys:
-        names = first_of(keys, MOST_NAMES)
-        return f"this replaces data that was prepared with other settings ({names}); another `name` would keep both"
+        listed = first_of(keys, MOST_NAMES)
+        return f"this replaces data that was prepared with other settings ({listed}); another `name` would keep both"
     is_same = basis.without_times == ready.manifest.without_times
     if is_same:
         progress("comparing checksums of the corpus", 0, None)
@@ -96,8 +122,8 @@ def _note_of_changes(ready: Prepared, basis: Basis, progress: Progress) -> str:
     changed = [name for name, file in files.items() if name not in known or not _is(known[name], file, is_same)]
     changed += [name for name in known if name not in files]
     if changed:
-        names = first_of(changed, MOST_NAMES)
-        return f"changed since the data was prepared: {names}; preparing it again"
+        listed = first_of(changed, MOST_NAMES)
+        return f"changed since the data was prepared: {listed}; preparing it again"
     return "" if is_same else "the data is prepared again: the corpus, or the model of training.start_from, has changed"
 
 

@@ -22,7 +22,7 @@ from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus, FilesOptions
 from transformer_mt.corpora.splits import mixed_of
-from transformer_mt.data.current import Basis, current
+from transformer_mt.data.current import Basis, current, made_before
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, has_results, is_journal_of
@@ -66,7 +66,7 @@ def prepare(
 
     parent:  the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
     cluster: the Ray cluster that does the work, as `Workers`; None: processes of this machine
-    say:     called with messages about an interrupted run, and about settings without effect
+    say:     called with messages about an interrupted run, settings without effect, and why data is prepared again
     accept:  called with the files of the corpus before anything is written; may raise TmtError
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
@@ -77,10 +77,14 @@ def prepare(
         recover(folder)
         passes = passes_of(config.data)
         corpora = [one.corpus for one in passes]
-        for corpus in corpora:
-            corpus.fetch()
-        basis = Basis.of(config, corpora, parent)
-        ready, changed = current(folder, basis, force, progress)
+        try:
+            basis = Basis.of(config, corpora, parent)
+            ready, note = current(folder, basis, force, progress)
+        except TmtError:
+            ready, note = (None, "") if force else made_before(folder, config, parent)
+            if ready is None:
+                raise
+            say(f"{named}: {note}")
         if ready is not None:
             return Prepared(named, ready.manifest)
         _require_outside(folder, corpora)
@@ -89,8 +93,8 @@ def prepare(
             corpus.verify()
         accept(_files_of(config, corpora))
         _report_splits(config, corpora, say)
-        if changed:
-            say(f"{named}: {changed}")
+        if note:
+            say(f"{named}: {note}")
 
         def can_continue(aside: Path) -> bool:
             return is_journal_of(aside / SCRATCH, basis.fingerprint)
