@@ -17,13 +17,12 @@ from typing import Any
 from transformer_mt.config.runs import LOG, METRICS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error, visible
-from transformer_mt.reporting.bars import bar, is_watched
+from transformer_mt.reporting.bars import PLAIN_SECONDS, bar, is_watched
 from transformer_mt.reporting.curves import PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 from transformer_mt.reporting.tracking import Tracking, is_figure
 
-PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
 BAR, NARROW_BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}", "{desc} {percentage:3.0f}%{postfix}"

@@ -19,7 +19,7 @@ from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepare import Progress
 from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.reporting.bars import bar
+from transformer_mt.reporting import bars
 from transformer_mt.reporting.distributions import plot_data
 
 
@@ -63,9 +63,15 @@ def _parent_of(config: Config) -> Parent | None:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A progress bar for each stage: pairs, pairs per second, and the time left if it can be estimated."""
+    """A progress bar for each stage: pairs, pairs per second, and the time left if it can be estimated.
+
+    Without a terminal, a line now and then.
+    """
+    if not bars.is_watched():
+        yield bars.PlainProgress("pairs", lambda line: print(line, file=sys.stderr, flush=True)).show
+        return
     stage = ""
-    with bar(unit=" pairs", desc="checking data", miniters=1) as shown:
+    with bars.bar(unit=" pairs", desc="checking data", miniters=1) as shown:
 
         def show(doing: str, pairs: int, share: float | None) -> None:
             nonlocal stage
