@@ -137,6 +137,9 @@ _KINDS = {
 }
 
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 def from_os_error(error: OSError, doing: str, place: str | Path = "") -> MachineError:
     """The error for an error of the operating system.
 
@@ -144,7 +147,7 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
     place: the file that the user named, if the error has another one, such as a temporary file
     """
     file = place or error.filename or ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in DISK_FULL:
         return MachineError(
             f"the disk is full while {doing}",
             place=file,

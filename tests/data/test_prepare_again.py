@@ -234,6 +234,7 @@ def test_a_full_disk_leaves_old_data_unchanged(workshop: Any, monkeypatch: pytes
     with pytest.raises(TmtError, match="the disk is full while writing prepared data") as caught:
         prepare(config)
     assert "Free some space" in caught.value.remedy
+    assert "Nothing of this preparation was kept" in caught.value.remedy
     monkeypatch.undo()
     folder = workshop.folder / "prepared" / "work"
     assert _contents(folder) == before

@@ -46,7 +46,7 @@ from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import SCRATCH, Tokenising, shown, tokenise, train_segmenters
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.data.weighing import weights_of
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import DISK_FULL, MachineError, TmtError, from_os_error
 from transformer_mt.files.address import Address, changed_error, identity_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replaced_folder, unfinished
@@ -110,8 +110,7 @@ def prepare(
                 say(_IS_KEPT)
             raise
         except OSError as error:
-            error.filename = error.filename or str(folder)
-            raise from_os_error(error, "writing prepared data") from None
+            raise _error_of_writing(error, folder) from None
     return Prepared.open(named, is_new=True)
 
 
@@ -120,6 +119,19 @@ _GOES_ON = "an interrupted run has prepared a part of this data; going on from t
 _STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
 _ELSEWHERE = "Choose another data.prepared or another name."
 _IS_KEPT = "the finished part is kept; the same command goes on from there"
+
+
+def _error_of_writing(error: OSError, folder: Path) -> TmtError:
+    file = error.filename or str(folder)
+    if error.errno not in DISK_FULL:
+        return from_os_error(error, "writing prepared data", file)
+    return MachineError(
+        "the disk is full while writing prepared data",
+        place=file,
+        remedy="Free some space and run the same command again. Nothing of this preparation was kept; data that was"
+        " prepared before is unchanged.\n"
+        "  Preparing needs about 330 bytes for a pair of seven words, and more for longer ones: see docs/large.md.",
+    )
 
 
 def _report_splits(config: Config, corpora: Sequence[Corpus], say: Callable[[str], object]) -> None:
