@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, print_json
-from transformer_mt.errors import visible
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.terminal import columns_of
 
@@ -42,14 +41,6 @@ def prepare(
         return
     made = f"prepared in {report.seconds:,} s" if prepared.is_new else "up to date; --force prepares again"
     lines = report_lines(report, columns_of(sys.stdout) if sys.stdout.isatty() else None)
-    print(
-        "\n".join(
-            [
-                *map(visible, lines),
-                "",
-                f"{prepared.folder}: {made}\n{prepared.picture}: lengths of the training sentences",
-            ]
-        )
-    )
+    print("\n".join([*lines, "", f"{prepared.folder}: {made}\n{prepared.picture}: lengths of the training sentences"]))
     given = " --set ".join(map(quoted, [config, *(set_ or ())]))
     print(f"next: {program_name()} train --config {given}", file=sys.stderr)

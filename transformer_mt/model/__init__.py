@@ -16,12 +16,10 @@ The name of a tensor ends with its shape: `scores_BHQM` is [B, H, Q, M]. The let
     W  candidate translations of a sentence, during a search; X and R are others of them, such as 2W extensions
 
 `memory` is the encoder's output. Masks are bool; True means "may attend". The paper's product x W is a `Linear`, which
-stores W transposed: the first matrix of a feed-forward network is [F, D]. This package works on ids and tensors; it
-knows nothing about text or training.
+stores W transposed: the first matrix of a feed-forward network is [F, D]. Nothing here knows of text or training.
 """
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
 
-__all__ = ["ModelConfig", "MultiHeadAttention", "Transformer"]
+__all__ = ["ModelConfig", "Transformer"]

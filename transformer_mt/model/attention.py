@@ -31,7 +31,8 @@ def scaled_dot_product_attention(
     """
     if causal:
         assert mask_BHQM is None, "causal excludes a mask"
-        mask_BHQM = causal_mask(query_BHQK)  # [1, 1, Q, M]
+        causal_mask_11QM = causal_mask(query_BHQK)
+        mask_BHQM = causal_mask_11QM
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     if mask_BHQM is None:
         weights_BHQM = scores_BHQM.softmax(dim=-1)

@@ -38,4 +38,5 @@ class Embedding(nn.Module):
         if self.positions is None:
             return self.dropout(embedded_BTD)
         positions_TD = self.positions(start, ids_BT.shape[1])
-        return self.dropout(embedded_BTD + positions_TD)
+        sum_BTD = embedded_BTD + positions_TD
+        return self.dropout(sum_BTD)
