@@ -46,6 +46,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "workflows.prepare",
             "workflows.propose",
             "workflows.proposal",
+            "workflows.data_remarks",
             "workflows.data_report",
             "cli.prepare",
         ),

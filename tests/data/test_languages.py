@@ -13,7 +13,7 @@ from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
 from transformer_mt.text.batches import Batch
-from transformer_mt.workflows.data_report import remarks
+from transformer_mt.workflows.data_remarks import remarks
 
 FRENCH = "Les enfants jouent dans le jardin derrière la maison."
 Pairs = list[tuple[str, str]]

@@ -26,7 +26,7 @@ from transformer_mt.data.sampling import SegmentationSampler
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER
 from transformer_mt.data.weighing import weighted
 from transformer_mt.errors import TmtError
-from transformer_mt.workflows.data_report import remarks
+from transformer_mt.workflows.data_remarks import remarks
 
 KO_EN, EN_KO, DE_EN = Direction("ko", "en"), Direction("en", "ko"), Direction("de", "en")
 BOTH = {"directions": ["de-en", "en-de"], "source": None, "target": None}

@@ -9,7 +9,8 @@ import pytest
 
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.selection import OTHER
-from transformer_mt.workflows.data_report import Remark, remarks, report_lines, short_report
+from transformer_mt.workflows.data_remarks import Remark, remarks
+from transformer_mt.workflows.data_report import report_lines, short_report
 
 
 def _side(**figures: Any) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import score
 from transformer_mt.reporting.history import read_history
 from transformer_mt.training.validation import Validation
-from transformer_mt.workflows.data_report import remarks, report_lines, short_report
+from transformer_mt.workflows.data_remarks import remarks
+from transformer_mt.workflows.data_report import report_lines, short_report
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots")]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from transformer_mt.config.direction import Direction
+from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.data.languages import PLACES, Languages, merge
@@ -154,6 +154,10 @@ class DataReport:
         if not self.directions:  # as older versions wrote it
             del values["directions"], values["of_examples"]
         return values
+
+    def language_of(self, side: str) -> str:
+        """The language of a side, or the side if there are several."""
+        return side if self.languages[side] == SEVERAL else self.languages[side]
 
     def codes(self, split: str, example: int) -> tuple[str, str]:
         """The languages of an example."""

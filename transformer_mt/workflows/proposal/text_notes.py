@@ -12,7 +12,7 @@ from transformer_mt.data.reading import PIECES, TOKENIZED, unusual
 from transformer_mt.errors import number_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import Batch
-from transformer_mt.workflows.data_report import outlier_remarks
+from transformer_mt.workflows.data_remarks import outlier_remarks
 
 _METADATA = re.compile(
     r"\s*</?(?:url|talkid|title|description|keywords|speaker|reviewer|translator|doc|srcset|refset)\b"
