@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from transformer_mt.data.doctor import LONGEST, _histogram, _percentile
 from transformer_mt.text.script import foreign_script
+from transformer_mt.workflows.data_remarks import remarks
+from transformer_mt.workflows.data_report import report_lines
 
 lengths = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 
@@ -129,3 +131,41 @@ def test_sentences_in_another_script_are_outliers(language: str, own: str, forei
 def test_unknown_languages_and_languages_with_two_scripts_have_no_script_outliers(text: str) -> None:
     assert not foreign_script(text, "sr")
     assert not foreign_script(text, "qaa")
+
+
+def test_each_of_several_corpora_is_reported_and_one_without_training_pairs_gets_a_remark(workshop: Any) -> None:
+    whole = {"validation": 0, "test": 0}
+    news = workshop.whole(workshop.numbered(100), name="news", split={"validation": 10, "test": 10})
+    copy = workshop.whole(workshop.numbered(40), name="copy", weight=5.0, tag="<copy>", split=whole)
+    more = workshop.whole(workshop.numbered(300, 1_000), name="more", weight=0.5, split=whole)
+    report = workshop.prepare(news, copy, more).report
+    names = [str(workshop.folder / f"{name}.jsonl") for name in ("news", "copy", "more")]
+    assert [(one.number, one.name, one.read, one.train, one.weight) for one in report.corpora] == [
+        (1, names[0], 100, 80, 1.0),
+        (2, names[1], 40, 0, 5.0),
+        (3, names[2], 300, 300, 0.5),
+    ]
+    assert [one.share for one in report.corpora] == pytest.approx([80 / 230, 0, 150 / 230], abs=1e-6)
+    (remark,) = (one for one in remarks(report) if one.text.startswith("corpus"))
+    assert remark.text == (
+        f"corpus 2 ({names[1]}) gives no training pairs: of 40, 'duplicate' drops 40;"
+        " its weight 5 and tag <copy> have no effect"
+    )
+    assert "remove this one" in remark.remedy
+    rows = [line.split() for line in report_lines(report)]
+    assert ["corpus", "read", "train", "weight", "share", "of", "an", "epoch"] in rows
+    assert ["2", names[1], "40", "0", "5.00", "0.0%"] in rows
+
+
+def test_the_weights_of_corpora_are_those_that_a_temperature_gives(workshop: Any) -> None:
+    news = workshop.splits(workshop.numbered(100))
+    more = workshop.whole(workshop.numbered(400, 1_000), name="more", split={"validation": 0, "test": 0})
+    report = workshop.prepare(news, more, temperature=2).report
+    assert [one.share for one in report.corpora] == pytest.approx([1 / 3, 2 / 3], abs=1e-6)
+    assert [one.weight for one in report.corpora] == pytest.approx([5 / 3, 5 / 6], abs=1e-6)
+
+
+def test_one_corpus_needs_no_table_of_corpora(workshop: Any) -> None:
+    prepared = workshop.prepare(workshop.splits(workshop.numbered(100)))
+    assert "corpora" not in prepared.manifest.report
+    assert not any(line.startswith("corpus") for line in report_lines(prepared.report))

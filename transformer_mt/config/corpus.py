@@ -90,6 +90,11 @@ class CorpusConfig(Section):
         return {key: value for key, value in values.items() if (key, value) not in self.NEWER}
 
     @property
+    def title(self) -> str:
+        """What a report calls it: its kind, or the first of the files that it names."""
+        return self.kind
+
+    @property
     def corpus(self) -> Any:
         """The class of this kind."""
         return choice("corpus", self.kind)

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import OneOrMany
 from transformer_mt.corpora.parts import Part, Texts, size_of
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, without_credentials
 from transformer_mt.files.address import Address, addresses_like, is_address, is_pattern
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import check_exists, path_of
@@ -164,6 +164,12 @@ class FilesOptions(CorpusConfig):
     sha256: OneOrMany[Checksum] | None = Field(
         None, description="checksum of the file, or a list in the order of the files; another one is an error"
     )
+
+    @property
+    def title(self) -> str:
+        values: Any = self
+        first = next(iter(values.files or values.train or ()), self.kind)
+        return without_credentials(first if isinstance(first, str) else first.source)
 
     @model_validator(mode="after")
     def _one_way_of_splitting(self) -> FilesOptions:

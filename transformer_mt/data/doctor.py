@@ -96,6 +96,24 @@ class DirectionFigures:
 
 
 @dataclass(frozen=True)
+class CorpusFigures:
+    """One of several corpora. number: in the config, from 1; name: its first file, or its kind if it names no files
+
+    read:    pairs in its files, once for each direction; dropped: by rule
+    train:   its training pairs; weight: how often an epoch sees each of them; share: of the pairs that an epoch sees
+    """
+
+    number: int
+    name: str
+    read: int
+    dropped: dict[str, int]
+    train: int
+    weight: float
+    tag: str | None
+    share: float
+
+
+@dataclass(frozen=True)
 class DataReport:
     """The figures of a prepared corpus. Dictionaries from `source` and `target` have one value for each side.
 
@@ -115,6 +133,7 @@ class DataReport:
     parent:       the model whose tokenizers are used, with training.start_from
     directions:   of a config with several; empty for one
     of_examples:  the directions of `examples`; empty for one
+    corpora:      in the order of the config; empty for one
     seconds:      duration of preparing
     """
 
@@ -142,6 +161,7 @@ class DataReport:
     parent: ParentFigures | None = None
     directions: dict[str, DirectionFigures] = field(default_factory=dict)
     of_examples: dict[str, list[str]] = field(default_factory=dict)
+    corpora: list[CorpusFigures] = field(default_factory=list)
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -153,6 +173,8 @@ class DataReport:
         values = {**asdict(self), "passed": passed, "drops": drops}
         if not self.directions:  # as older versions wrote it
             del values["directions"], values["of_examples"]
+        if not self.corpora:  # the same
+            del values["corpora"]
         return values
 
     def language_of(self, side: str) -> str:
@@ -214,6 +236,7 @@ def report_of(
         parent=parent,
         directions=_directions(config, selection),
         of_examples=_of_examples(config, selection),
+        corpora=_corpora(config, selection),
         seconds=seconds,
     )
 
@@ -232,6 +255,34 @@ def _directions(config: Config, selection: Selection) -> dict[str, DirectionFigu
         by_stream = zip(selection.counts("train"), weights, chosen, strict=True)
         seen = round(sum(count * weight for count, weight, own in by_stream if own))
         found[str(direction)] = DirectionFigures(pairs, seen)
+    return found
+
+
+def _corpora(config: Config, selection: Selection) -> list[CorpusFigures]:
+    options = config.data.corpus
+    if len(options) == 1:
+        return []
+    streams, counts, weights = selection.streams, selection.counts("train"), weights_of(config, selection)
+    total = sum(pairs * weight for pairs, weight in zip(counts, weights, strict=True))
+    found = []
+    for number, one in enumerate(options, start=1):
+        own = [place for place, stream in enumerate(streams) if stream.corpus == number]
+        train, seen = sum(counts[place] for place in own), sum(counts[place] * weights[place] for place in own)
+        dropped = Counter[str]()
+        for place in own:
+            dropped += streams[place].counts.dropped + Counter(selection.dropped(streams[place]))
+        found.append(
+            CorpusFigures(
+                number=number,
+                name=one.title,
+                read=sum(streams[place].counts.read for place in own),
+                dropped=dict(dropped.most_common()),
+                train=train,
+                weight=round(seen / train, 6) if train else one.weight,
+                tag=one.tag,
+                share=round(seen / total, 6),
+            )
+        )
     return found
 
 

@@ -30,8 +30,12 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Pass:
-    """name: of its scratch files; swapped: the corpus reads the pairs of the reversed direction"""
+    """number: of the corpus in the config, from 1; name: of its scratch files
 
+    swapped: the corpus reads the pairs of the reversed direction
+    """
+
+    number: int
     name: str
     corpus: Corpus
     options: CorpusConfig
@@ -47,10 +51,10 @@ def passes_of(data: DataConfig) -> list[Pass]:
         if data.directions is None:
             direction = data.one_direction
             corpus = options.corpus(options, *direction)
-            passes.append(Pass(str(number), corpus, options, Origin(direction, (), tags)))
+            passes.append(Pass(number + 1, str(number), corpus, options, Origin(direction, (), tags)))
             continue
         for one in options.readings(data.all_directions):
             origin = Origin(one.direction, (one.direction.tag,), tags)
             corpus = options.corpus(options, *one.own)
-            passes.append(Pass(f"{number}-{one.direction}", corpus, options, origin, one.swapped))
+            passes.append(Pass(number + 1, f"{number}-{one.direction}", corpus, options, origin, one.swapped))
     return passes

@@ -219,7 +219,9 @@ class _Preparation:
             corpus, origin = one.corpus, one.origin
             for split in corpus.splits():
                 name = f"{one.name}-{split}"
-                stream = Stream(split, one.options.weight, corpus.split_config, scratch, name, origin=origin)
+                stream = Stream(
+                    split, one.options.weight, corpus.split_config, scratch, name, origin=origin, corpus=one.number
+                )
                 rule = data.cleaning.language if corpus.languages is None else "off"  # its languages are certain
                 drops = rule == "drop" and stream.trains
                 samples = rule != "off" and not drops

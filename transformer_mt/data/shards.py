@@ -86,7 +86,10 @@ class Shard:
 
 @dataclass
 class Stream:
-    """One split of one corpus for one direction, cleaned, in shards. name: the first part of their names"""
+    """One split of one corpus for one direction, cleaned, in shards. name: the first part of their names
+
+    corpus: its number in the config, from 1
+    """
 
     split: str
     weight: float
@@ -96,6 +99,7 @@ class Stream:
     counts: CleaningCounts = field(default_factory=CleaningCounts)
     shards: list[Shard] = field(default_factory=list)
     origin: Origin = field(default_factory=Origin)
+    corpus: int = 1
 
     @property
     def trains(self) -> bool:

@@ -11,7 +11,7 @@ from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers
 from transformer_mt.data.languages import MOST
 from transformer_mt.data.reading import DECODED, ENTITIES, LOWER, LOWER_TARGET, PIECES, QUOTED, TAGS, TOKENIZED
-from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
+from transformer_mt.data.selection import DROPPED_LEAKS, DUPLICATE, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
 from transformer_mt.text.cleaning import LOPSIDED
@@ -61,6 +61,7 @@ def remarks(report: DataReport) -> Iterator[Remark]:
     yield from seen_by_parent(report)
     for overlap in report.overlaps:
         yield from _overlap(overlap)
+    yield from _unused_corpora(report)
     yield from _drops(report)
     yield from _cuts(report)
     untold = {LOWER_TARGET, LOWER} if report.case[SOURCE] == "lower" else {LOWER_TARGET}
@@ -225,6 +226,23 @@ def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
             f"{number_of(overlap['source'], 'source sentence')} of {other} also in {split}, {same}",
             f"A model selected on {split} has an advantage there." if split == "validation" else "",
         )
+
+
+def _unused_corpora(report: DataReport) -> Iterator[Remark]:
+    """Corpora of which no pair is used for training."""
+    for one in report.corpora:
+        if not one.train:
+            rules = ", ".join(f"'{rule}' drops {count:,}" for rule, count in one.dropped.items())
+            keys = [f"weight {one.weight:g}"] if one.weight != 1 else []
+            keys += [f"tag {one.tag}"] if one.tag is not None else []
+            effect = f"; its {' and '.join(keys)} {'has' if len(keys) == 1 else 'have'} no effect" if keys else ""
+            yield Remark(
+                f"corpus {one.number} ({one.name}) gives no training pairs: of {one.read:,}, {rules}{effect}",
+                "If another corpus has the same pairs, remove this one, or name it first: the first of equal pairs is"
+                " kept."
+                if DUPLICATE in one.dropped
+                else "",
+            )
 
 
 def _drops(report: DataReport) -> Iterator[Remark]:

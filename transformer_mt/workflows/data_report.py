@@ -25,6 +25,8 @@ def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
     lines += [*aligned(pairs, "<" + ">" * len(report.pairs)), "", *aligned(sentences, "<<>>>>>>>"), ""]
     if report.directions:
         lines += [*aligned(_directions_table(report), "<" + ">" * (1 + len(report.splits))), ""]
+    if report.corpora:
+        lines += [*aligned(_corpora_table(report), "<<>>>>"), ""]
     sizes = report.vocabulary
     if report.shared_vocabulary:
         of = "all" if report.directions else "both"
@@ -113,4 +115,13 @@ def _directions_table(report: DataReport) -> list[Line]:
     for name, figures in report.directions.items():
         counts = (f"{figures.pairs[split]:,}" for split in report.splits)
         rows.append([name, *counts, f"{figures.seen:,}"])
+    return rows
+
+
+def _corpora_table(report: DataReport) -> list[Line]:
+    rows: list[Line] = [["corpus", "", "read", "train", "weight", "share of an epoch"]]
+    for one in report.corpora:
+        rows.append(
+            [str(one.number), one.name, f"{one.read:,}", f"{one.train:,}", f"{one.weight:.2f}", f"{one.share:.1%}"]
+        )
     return rows
