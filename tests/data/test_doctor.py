@@ -169,3 +169,12 @@ def test_one_corpus_needs_no_table_of_corpora(workshop: Any) -> None:
     prepared = workshop.prepare(workshop.splits(workshop.numbered(100)))
     assert "corpora" not in prepared.manifest.report
     assert not any(line.startswith("corpus") for line in report_lines(prepared.report))
+
+
+def test_pairs_held_out_by_a_share_are_counted_over_all_corpora(workshop: Any) -> None:
+    by_shares = workshop.whole(workshop.numbered(100))
+    by_numbers = workshop.whole(workshop.numbered(100, 1_000), name="more", split={"validation": 7, "test": 7})
+    mixed = workshop.whole(workshop.numbered(100, 2_000), name="mixed", split={"validation": 0.2, "test": 3})
+    report = workshop.prepare(by_shares, by_numbers, mixed).report
+    assert report.by_share == {"validation": 30, "test": 10}
+    assert not workshop.prepare(workshop.splits(workshop.numbered(30))).report.by_share

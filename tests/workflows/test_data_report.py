@@ -163,6 +163,15 @@ def test_overlaps_are_reported() -> None:
     assert "validation" in remark.remedy
 
 
+def test_large_shares_for_validation_and_test_are_reported_with_the_keys_to_write() -> None:
+    remark = _only(by_share={"validation": 29_709, "test": 29_709})
+    assert remark.text.startswith("29,709 pairs for validation and 29,709 pairs for test are a share of the corpus")
+    assert remark.remedy.endswith("Set in data.corpus:  split: {validation: 1000, test: 1000}")
+    beside_a_test_set = _only(by_share={"validation": 20_001})
+    assert beside_a_test_set.remedy.endswith("split: {validation: 1000}")
+    assert not list(remarks(_report(by_share={"validation": 20_000, "test": 20_000})))
+
+
 def _with(split: str, side: str | None = None, **figures: Any) -> dict[str, Any]:
     splits: dict[str, Any] = _report().to_json()["splits"]
     (splits[split][side] if side else splits[split]).update(figures)

@@ -134,6 +134,7 @@ class DataReport:
     directions:   of a config with several; empty for one
     of_examples:  the directions of `examples`; empty for one
     corpora:      in the order of the config; empty for one
+    by_share:     pairs of validation and test that are a share of a corpus, and not a number of its pairs
     seconds:      duration of preparing
     """
 
@@ -162,6 +163,7 @@ class DataReport:
     directions: dict[str, DirectionFigures] = field(default_factory=dict)
     of_examples: dict[str, list[str]] = field(default_factory=dict)
     corpora: list[CorpusFigures] = field(default_factory=list)
+    by_share: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -237,6 +239,7 @@ def report_of(
         directions=_directions(config, selection),
         of_examples=_of_examples(config, selection),
         corpora=_corpora(config, selection),
+        by_share=dict(selection.by_share),
         seconds=seconds,
     )
 

@@ -74,6 +74,7 @@ class Selection:
               with several directions, these count pairs of the same direction; OTHER counts training sentences
               that are in a pair of another direction of the split, on either side
     overlaps: for every two evaluation splits, the number of pairs of the second that are also in the first
+    by_share: pairs of validation and test that are a share of a corpus, and not a number of its pairs
     """
 
     def __init__(self, streams: Sequence[Stream], rules: CleaningConfig, progress: Progress = no_progress) -> None:
@@ -95,6 +96,7 @@ class Selection:
         if rules.duplicates:
             progress("finding duplicates", pairs, None)
             self._drop_duplicates()
+        self.by_share = Counter[str]()
         for number, stream in enumerate(streams):
             if stream.split == WHOLE:
                 self._divide(number, stream)
@@ -228,6 +230,8 @@ class Selection:
             )
         if not validation + test:
             return
+        shares_of = {"validation": (division.validation, validation), "test": (division.test, test)}
+        self.by_share.update({split: pairs for split, (share, pairs) in shares_of.items() if 0 < share < 1})
         order = _array(stream.folder / "order", remaining, np.uint32)
         for start in range(0, remaining, partitions.BLOCK):
             order[start : start + partitions.BLOCK] = np.arange(start, min(remaining, start + partitions.BLOCK))

@@ -15,6 +15,7 @@ from transformer_mt.data.selection import DROPPED_LEAKS, DUPLICATE, OTHER, key_o
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
 from transformer_mt.text.cleaning import LOPSIDED
+from transformer_mt.workflows.proposal.sizes import MOST_HELD_OUT
 
 OUTLIERS = {  # by kind: what they are, and what was done with them
     "script": "without a letter of their language on one side: kept",
@@ -25,6 +26,7 @@ MANY_DROPPED = 0.1  # share of the pairs read
 MANY_FOREIGN = 0.002  # share of the pairs checked with a sentence in another language
 MANY_TOKENS = 3.0  # per word
 USUAL_RATIO = 2.0  # of the tokens of two sides
+MANY_HELD_OUT = 20_000  # pairs of validation or test
 LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
 SHOWN = 3  # examples of outliers
 
@@ -57,6 +59,7 @@ def remarks(report: DataReport) -> Iterator[Remark]:
             yield Remark(f"whether sentences are {code} is not checked: this language cannot be recognised")
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
+    yield from _held_out(report)
     yield from _not_validated(report)
     yield from seen_by_parent(report)
     for overlap in report.overlaps:
@@ -200,6 +203,17 @@ def _not_validated(report: DataReport) -> Iterator[Remark]:
         yield Remark(
             f"no validation pairs for {', '.join(names)}: the loss and the mean BLEU do not count them",
             "Give one of their corpora a validation split.",
+        )
+
+
+def _held_out(report: DataReport) -> Iterator[Remark]:
+    """Many pairs of validation and test that are a share of a corpus: the default takes a fifth of it."""
+    if max(report.by_share.values(), default=0) > MANY_HELD_OUT:
+        counts = " and ".join(f"{pairs:,} pairs for {split}" for split, pairs in report.by_share.items())
+        keys = ", ".join(f"{split}: {MOST_HELD_OUT}" for split in report.by_share)
+        yield Remark(
+            f"{counts} are a share of the corpus: training does not learn from them, and validation takes long",
+            f"A thousand pairs are enough to compare models. Set in data.corpus:  split: {{{keys}}}",
         )
 
 

@@ -121,7 +121,6 @@ def _directions_table(report: DataReport) -> list[Line]:
 def _corpora_table(report: DataReport) -> list[Line]:
     rows: list[Line] = [["corpus", "", "read", "train", "weight", "share of an epoch"]]
     for one in report.corpora:
-        rows.append(
-            [str(one.number), one.name, f"{one.read:,}", f"{one.train:,}", f"{one.weight:.2f}", f"{one.share:.1%}"]
-        )
+        figures = f"{one.read:,}", f"{one.train:,}", f"{one.weight:.2f}", f"{one.share:.1%}"
+        rows.append([str(one.number), one.name, *figures])
     return rows
