@@ -178,3 +178,10 @@ def test_pairs_held_out_by_a_share_are_counted_over_all_corpora(workshop: Any) -
     report = workshop.prepare(by_shares, by_numbers, mixed).report
     assert report.by_share == {"validation": 30, "test": 10}
     assert not workshop.prepare(workshop.splits(workshop.numbered(30))).report.by_share
+
+
+def test_repetitions_inside_evaluation_splits_are_counted(workshop: Any) -> None:
+    test = workshop.numbered(40, 20_000)
+    case = [(source.upper(), target) for source, target in test[:5]]  # other text, so no repetition
+    corpus = workshop.splits(workshop.numbered(30), test=[*test, *test[:10], *test[:2], *case])
+    assert workshop.prepare(corpus).report.repeated == {"validation": 0, "test": 12}

@@ -172,6 +172,13 @@ def test_large_shares_for_validation_and_test_are_reported_with_the_keys_to_writ
     assert not list(remarks(_report(by_share={"validation": 20_000, "test": 20_000})))
 
 
+def test_pairs_that_a_test_set_has_twice_are_reported() -> None:
+    remark = _only(repeated={"validation": 0, "news": 10})
+    assert remark.text == "10 pairs of news are equal to an earlier one: kept, as test sets are not changed"
+    assert "Remove them" in remark.remedy
+    assert _only(repeated={"validation": 1}).text.startswith("1 pair of validation is equal to an earlier one: kept")
+
+
 def _with(split: str, side: str | None = None, **figures: Any) -> dict[str, Any]:
     splits: dict[str, Any] = _report().to_json()["splits"]
     (splits[split][side] if side else splits[split]).update(figures)

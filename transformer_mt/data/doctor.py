@@ -135,6 +135,7 @@ class DataReport:
     of_examples:  the directions of `examples`; empty for one
     corpora:      in the order of the config; empty for one
     by_share:     pairs of validation and test that are a share of a corpus, and not a number of its pairs
+    repeated:     for each split except train, the number of its pairs that are equal to an earlier one
     seconds:      duration of preparing
     """
 
@@ -164,6 +165,7 @@ class DataReport:
     of_examples: dict[str, list[str]] = field(default_factory=dict)
     corpora: list[CorpusFigures] = field(default_factory=list)
     by_share: dict[str, int] = field(default_factory=dict)
+    repeated: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -240,6 +242,7 @@ def report_of(
         of_examples=_of_examples(config, selection),
         corpora=_corpora(config, selection),
         by_share=dict(selection.by_share),
+        repeated=selection.repeated,
         seconds=seconds,
     )
 

@@ -75,6 +75,7 @@ class Selection:
               that are in a pair of another direction of the split, on either side
     overlaps: for every two evaluation splits, the number of pairs of the second that are also in the first
     by_share: pairs of validation and test that are a share of a corpus, and not a number of its pairs
+    repeated: for each split except train, the number of its pairs that are equal to an earlier one
     """
 
     def __init__(self, streams: Sequence[Stream], rules: CleaningConfig, progress: Progress = no_progress) -> None:
@@ -100,6 +101,7 @@ class Selection:
         for number, stream in enumerate(streams):
             if stream.split == WHOLE:
                 self._divide(number, stream)
+        self.repeated = {split: self._repetitions(split) for split in self.splits[1:]}
         self.leaks = {split: dict.fromkeys(KINDS, 0) for split in self.splits[1:]}
         self.overlaps: list[dict[str, Any]] = [
             {"splits": [one, two], **dict.fromkeys(SHARED, 0)} for one, two in combinations(self.splits[1:], 2)
@@ -210,6 +212,15 @@ class Selection:
             for piece in pieces:
                 parts.add(self._keys(piece, "pair"), piece.numbers)
         self.labels.mark_all((repeated(parts.read(number)) for number in range(count)), self._drops[DUPLICATE])
+
+    def _repetitions(self, split: str) -> int:
+        """How many pairs of a split are equal to an earlier one."""
+        code, count = self.codes[split], partitions_for(self.count(split))
+        with Partitions(self.labels.folder, "held-out", count) as parts:
+            for piece, labels in self.labels.having([code]):
+                rows = labels == code
+                parts.add(self._keys(piece, "pair")[rows], piece.numbers[rows])
+        return sum(len(repeated(parts.read(number))) for number in range(count))
 
     def _divide(self, number: int, stream: Stream) -> None:
         """Divide the remaining pairs of a whole corpus at random. Raises TmtError if there are too few."""

@@ -62,6 +62,8 @@ def remarks(report: DataReport) -> Iterator[Remark]:
     yield from _held_out(report)
     yield from _not_validated(report)
     yield from seen_by_parent(report)
+    for split, pairs in report.repeated.items():
+        yield from _repetitions(split, pairs)
     for overlap in report.overlaps:
         yield from _overlap(overlap)
     yield from _unused_corpora(report)
@@ -230,6 +232,15 @@ def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Rem
             remedy = "" if is_dropped else f"data.cleaning.leaks: {wanted} drops them too."
             outcome = "dropped" if is_dropped else "kept"
             yield Remark(f"{number_of(others, 'training pair')} {what}: {outcome}", remedy)
+
+
+def _repetitions(split: str, pairs: int) -> Iterator[Remark]:
+    if pairs:
+        verb = "is" if pairs == 1 else "are"
+        yield Remark(
+            f"{number_of(pairs, 'pair')} of {split} {verb} equal to an earlier one: kept, as test sets are not changed",
+            "Each copy counts in the scores, and makes their ± too small. Remove them, unless the set is published.",
+        )
 
 
 def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
