@@ -17,9 +17,9 @@ from transformer_mt.evaluation.scores import moses_tokenized
 from transformer_mt.files.replace import replace_text
 from transformer_mt.text.vocabulary import bleu_of_tokens
 
-KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
-        "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set",
-        "search", "intervals", "model", "decoding", "baseline"}  # fmt: skip
+KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "left_out", "length_ratio", "bleu_table",
+        "buckets", "best", "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu",
+        "test_set", "search", "intervals", "model", "decoding", "baseline"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 import transformer_mt as tmt
 from transformer_mt.config.runs import TRAINED_ON
+from transformer_mt.config.schema import Config
 from transformer_mt.data import trained_on
 from transformer_mt.data.trained_on import TrainedOn
+from transformer_mt.evaluation.report import as_json, as_text
 from transformer_mt.phrasebook import generate
 from transformer_mt.text.batches import keys_of_pairs
 from transformer_mt.workflows import test_sets
@@ -135,3 +138,44 @@ def test_empty_lines_are_counted(untrained: Path, tmp_path: Path, capsys: Any):
     assert f"{files.reference}: 2 of 4 reference lines are empty, the first on line 3" in error
     note_empty(Path("file"), ["a"])
     assert capsys.readouterr().err == ""
+
+
+def test_scores_say_how_many_pairs_of_the_test_files_were_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def table(name: str, rows: list[tuple[str, str]]) -> str:
+        Path(f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+        return f"{name}.tsv"
+
+    pairs = [(f"{letter} {other}", f"{letter.upper()} {other.upper()}") for letter in "abcdef" for other in "abcdef"]
+    test = [*pairs[:4], ("", "A"), ("b", " "), *pairs[4:8], ("", "")]
+    corpus = {
+        "kind": "tsv",
+        "train": table("train", pairs[8:]),
+        "validation": table("valid", pairs[:8]),
+        "test": {"news": table("news", test), "whole": table("whole", pairs[:8])},
+    }
+    config = {
+        "name": "left",
+        "data": {"source": "de", "target": "en", "corpus": corpus, "workers": 1, "cleaning": {"language": "off"}},
+        "tokenizer": {"kind": "whitespace", "min_frequency": 1},
+        "model": {"d_model": 8, "n_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1},
+        "training": {"max_epochs": 1, "bleu_sentences": 0},
+        "runtime": {"device": "cpu"},
+    }
+    tmt.train(Config.model_validate(config))
+    run = Path("runs/left")
+    fact = "8 of 11 sentences of news (3 were left out when it was prepared)"
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count(fact) == 1
+    assert "whole: 8" not in printed.out + printed.err
+    found = tmt.evaluate(run, split="news", metrics="bleu")
+    assert fact in as_text(found)
+    assert as_json(found)["left_out"] == 3
+    whole = tmt.evaluate(run, split="whole", metrics="bleu")
+    assert "8 sentences of whole · " in as_text(whole)
+    assert as_json(whole)["left_out"] is None
+    stored = json.loads((run / "model" / "scores.json").read_text())
+    assert (stored["news"]["left_out"], "left_out" in stored["whole"]) == (3, False)

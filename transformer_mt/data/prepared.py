@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,13 @@ class Prepared:
                 f"unknown split '{split}'", place=self.folder, remedy=f"Use one of: {', '.join(self.splits)}."
             )
         return split
+
+    def left_out(self, split: str) -> int:
+        """How many pairs of the files of a split were dropped; 0 if it has no files, or if the report is damaged."""
+        with suppress(TmtError):
+            if (counts := self.report.pairs.get(self.named(split))) is not None:
+                return counts.read - counts.kept
+        return 0
 
     def store(self, split: str) -> Store:
         """The pairs of a split. Raises TmtError if files are missing or damaged; a model would fail on unknown ids."""

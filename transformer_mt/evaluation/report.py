@@ -30,6 +30,7 @@ class Report:
     decoding:    all settings of that search; empty if unknown
     models:      folders of the model, or of the models of an ensemble; empty if others translated
     baseline:    the folder of the model, or the file of translations, that `comparison` compares with
+    left_out:    pairs of its files that were dropped when it was prepared
     hypotheses:  the translations, line by line
     best, worst: sentences by chrF
     """
@@ -51,6 +52,7 @@ class Report:
     decoding: Mapping[str, Any] = field(default_factory=dict)
     models: Sequence[str] = ()
     baseline: str = ""
+    left_out: int = 0
     hypotheses: Sequence[str] = ()
 
     @property
@@ -70,6 +72,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "signatures": {name: one.signature for name, one in report.scores.items()},
         "test_set": report.name,
         "sentences": report.sentences,
+        "left_out": report.left_out or None,
         "model": (report.models[0] if len(report.models) == 1 else list(report.models)) or None,
         "search": report.search or None,
         "decoding": dict(report.decoding) or None,
@@ -98,7 +101,7 @@ def as_text(report: Report) -> str:
         scores.append(f"lower-cased:  {report.lowercased.line}")
     if report.literature:
         scores.append(f"lower-cased, Moses-tokenised, as in papers:  {report.literature.line}")
-    facts = [f"{report.sentences:,} sentences of {report.name}", f"length ratio {report.length_ratio:.3f}"]
+    facts = [size(report), f"length ratio {report.length_ratio:.3f}"]
     if report.search:
         facts.insert(1, report.search)
     if report.loss is not None:
@@ -114,6 +117,18 @@ def as_text(report: Report) -> str:
         _examples("worst", report.worst, report.name) if report.worst else "",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def size(report: Report) -> str:
+    """How many sentences were scored, and how many of its files were left out: scores of all differ."""
+    if not report.left_out:
+        return f"{report.sentences:,} sentences of {report.name}"
+    every = report.sentences + report.left_out
+    verb = "was" if report.left_out == 1 else "were"
+    return (
+        f"{report.sentences:,} of {every:,} sentences of {report.name}"
+        f" ({report.left_out:,} {verb} left out when it was prepared)"
+    )
 
 
 def chance(report: Report) -> str:

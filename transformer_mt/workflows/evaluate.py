@@ -257,8 +257,8 @@ class Evaluation:
         )
         models = () if files.hypothesis else tuple(map(str, self.folders))
         report = examine(system, self.metrics, bleu_of_tokens if "bleu" in self.metrics else None)
-        baseline = str(self.baseline) if others else ""
-        report = replace(report, models=models, baseline=baseline, decoding=output.settings.get("decoding", {}))
+        baseline, decoding = str(self.baseline) if others else "", output.settings.get("decoding", {})
+        report = replace(report, models=models, baseline=baseline, decoding=decoding, left_out=test_set.left_out)
         if report.comparison and len(output.lines) < FEWEST:
             found = number_of(len(output.lines), "sentence")
             note(f"too few to tell a better system from chance: {found}, and {FEWEST} are needed")

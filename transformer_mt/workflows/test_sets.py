@@ -55,6 +55,7 @@ class TestSet:
     sources:    empty if they are not known
     references: as the model can write them (`cleaning.as_written`)
     others:     further references, in the same form
+    left_out:   pairs of its files that were dropped when it was prepared, if that is known
     written:    makes translations by other programs comparable with these
     """
 
@@ -64,6 +65,7 @@ class TestSet:
     references: list[str]
     written: Callable[[str], str] = str
     others: Sequence[list[str]] = ()
+    left_out: int = 0
 
     @property
     def all_references(self) -> list[list[str]]:
@@ -117,7 +119,8 @@ def test_set_of(
     prepared, name = _split_of(model, config, split)
     texts = prepared.raw(name)
     if config.data.directions is None:
-        return TestSet(name, name, texts[0], _comparable(texts[1], written, name), written)
+        references = _comparable(texts[1], written, name)
+        return TestSet(name, name, texts[0], references, written, left_out=prepared.left_out(name))
     own = prepared.places(name).get(str(direction), [])
     if not own:
         remedy = "Choose another split, or name files:  --source FILE --reference FILE"

@@ -23,7 +23,7 @@ from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import TmtError, is_out_of_memory
-from transformer_mt.evaluation.report import Report, chance
+from transformer_mt.evaluation.report import Report, chance, size
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.changed import require_same_loss
@@ -383,6 +383,8 @@ class TrainingJob:
             events.keep(*lines)
             if by_chance := chance(report):
                 events.say(f"           {name}: {by_chance}")
+            if report.left_out:
+                events.say(f"           {size(report)}")
             scores[name] = report
         reached_by = state.step, state.seconds, state.stopped
         return TrainReport(run.folder, run.model, *reached_by, final.steps, scores, final.compared)
