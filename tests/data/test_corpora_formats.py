@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from transformer_mt.config.data import OneCorpus
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import lines_of
 
 PAIRS = [("eins", "one"), ("zwei", "two"), ("drei", "three")]
 
@@ -508,6 +509,25 @@ def test_a_wrong_encoding_is_reported_with_its_line(tmp_path: Path) -> None:
     assert "encoding: utf-16" in _error(_corpus(kind="tsv", files=utf_16)).remedy
     Path(utf_16).write_bytes(Path(utf_16).read_bytes()[:-1])
     assert _error(_corpus(kind="tsv", files=utf_16, encoding="utf-16")).place == f"{utf_16}:2"
+
+
+@pytest.mark.parametrize("kind", ["tsv", "json"])
+def test_few_broken_lines_do_not_suggest_an_encoding_that_spoils_the_others(tmp_path: Path, kind: str) -> None:
+    rows = [("schöner Satz", f"nice sentence {number}") for number in range(60)]
+    lines = ["\t".join(row) if kind == "tsv" else f'{{"source": "{row[0]}", "target": "{row[1]}"}},' for row in rows]
+    content = [line.encode("cp1252" if number in (29, 49) else "utf-8") for number, line in enumerate(lines)]
+    file = tmp_path / f"a.{kind}"
+    file.write_bytes(b"\n".join([b"[", *content[:-1], content[-1].rstrip(b",") + b"]"][kind == "tsv" :]))
+    error = _error(_corpus(kind=kind, files=str(file)))
+    assert error.place == f"{file}:{30 if kind == 'tsv' else 31}"
+    assert error.message.endswith("; 2 of 60 lines are not (also 50)") == (kind == "tsv")
+    assert "data.cleaning.invalid: drop" in error.remedy
+    assert "Nearly all other lines are UTF-8: correct th" in error.remedy
+    assert "iconv" not in error.remedy
+    assert "encoding:" not in error.remedy
+    with pytest.raises(TmtError) as caught:
+        lines_of(file)
+    assert ("data." in caught.value.remedy) is False
 
 
 @pytest.mark.parametrize("name", ["klingon", "base64", ""])

@@ -21,10 +21,11 @@ TSV = "".join(f"{de}\t{en}\n" for de, en in ROWS)
 JSONL = "".join(json.dumps({"source": de, "target": en}) + "\n" for de, en in ROWS)
 
 
-def _text(folder: Path, source: bytes, target: bytes) -> dict[str, str]:
-    for name, content in (("a.de", source), ("a.en", target)):
-        (folder / name).write_bytes(content)
-    return {"source": str(folder / "a.de"), "target": str(folder / "a.en")}
+def _text(folder: Path, source: bytes, target: bytes, name: str = "a") -> dict[str, str]:
+    files = {"source": folder / f"{name}.de", "target": folder / f"{name}.en"}
+    for file, content in zip(files.values(), (source, target), strict=True):
+        file.write_bytes(content)
+    return {side: str(file) for side, file in files.items()}
 
 
 def _parquet(folder: Path, rows: Iterable[tuple[str | None, str]]) -> str:
@@ -145,6 +146,56 @@ def test_messages_and_reports_do_not_depend_on_the_ranges(
     monkeypatch.setattr(parts, "RANGE_BYTES", 128)
     assert len(_parts(_corpus(workshop, options))) > 1 or name in ("fewer targets", "fewer sources", "a web page")
     assert _outcome(workshop, options, "ranges") == expected
+
+
+@pytest.mark.parametrize("kind", ["text", "tsv", "csv", "jsonl", "json"])
+def test_pairs_with_broken_bytes_are_dropped_on_request(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """On either side, in every split, whether the file is read as a whole or in ranges."""
+    pairs = [(f"zwölf schöne Bäume {number}", f"twelve fine trees {number}") for number in range(60)]
+    broken = {3: 0, 30: 1, 59: 0}
+
+    def sides(some: list[tuple[str, str]], wrong: dict[int, int]) -> list[tuple[bytes, bytes]]:
+        encoded = ((row, source, target.encode()) for row, (source, target) in enumerate(some))
+        return [
+            (source.encode("cp1252" if wrong.get(row) == 0 else "utf-8"), target + b"\xff" * (wrong.get(row) == 1))
+            for row, source, target in encoded
+        ]
+
+    def written(name: str, rows: list[tuple[bytes, bytes]]) -> Any:
+        if kind == "text":
+            source, target = (b"".join(map(b"%b\n".__mod__, side)) for side in zip(*rows, strict=True))
+            return _text(workshop.folder, source, target, name)
+        form = {"tsv": b"%b\t%b", "csv": b'%b,"%b"'}.get(kind, b'{"source": "%b", "target": "%b"}')
+        lines = [form % row for row in rows]
+        content = b"[" + b",\n".join(lines) + b"]" if kind == "json" else b"".join(line + b"\n" for line in lines)
+        (workshop.folder / name).write_bytes(content)
+        return str(workshop.folder / name)
+
+    evaluated = [(f"elf Häuser {number}", f"eleven houses {number}") for number in range(6)]
+    options = {
+        "kind": kind,
+        "train": written("train", sides(pairs, broken)),
+        "validation": written("valid", sides(evaluated[:3], {})),
+        "test": written("test", sides(evaluated[3:], {1: 0})),
+    }
+    outcomes = []
+    for size in (parts.RANGE_BYTES, 128):
+        monkeypatch.setattr(parts, "RANGE_BYTES", size)
+        folder = str(workshop.folder / f"prepared-{size}")
+        prepared = workshop.prepare(options, prepared=folder, cleaning={"invalid": "drop"})
+        outcomes.append(workshop.sentences(prepared, "train"))
+        counts = prepared.report.pairs
+        assert {split: row.dropped for split, row in counts.items()} == {
+            "train": {"invalid bytes": 3},
+            "validation": {},
+            "test": {"invalid bytes": 1},
+        }
+        assert prepared.left_out("test") == 1
+    assert outcomes[0] == outcomes[1] == [pair for row, pair in enumerate(pairs) if row not in broken]
+    with pytest.raises(TmtError, match="is not UTF-8"):
+        workshop.prepare(options)
 
 
 def test_several_compressed_files_are_read_by_the_workers(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -547,7 +547,7 @@ def test_a_split_beside_named_files_is_said_to_have_no_effect(workshop: Any) -> 
     assert prepared.splits == ("train", "validation", "test")
 
 
-@pytest.mark.parametrize(("key", "default"), [("entities", False), ("language", "report")])
+@pytest.mark.parametrize(("key", "default"), [("entities", False), ("language", "report"), ("invalid", "error")])
 def test_data_prepared_before_a_key_existed_are_up_to_date(workshop: Any, key: str, default: object) -> None:
     other = not default if isinstance(default, bool) else "drop"
     settings = (

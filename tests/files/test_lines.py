@@ -16,7 +16,8 @@ import pytest
 import zstandard
 
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import guessed_encoding, read_lines
+from transformer_mt.files.encodings import guessed_encoding
+from transformer_mt.files.lines import read_lines
 
 LINES = [f"Zeile {number}: 안녕 \u2028 Grüße" for number in range(5_000)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()

@@ -1281,6 +1281,10 @@ def test_columns_in_two_encodings_are_refused() -> None:
     rows = [f"Schön: {de}".encode("cp1252") + f"\tTrès beau: {en}\n".encode() for de, en in PAIRS["de", "en"]]
     Path("a.tsv").write_bytes(b"".join(rows))
     assert "cells in two encodings" in _error("a.tsv").message
+    assert "iconv" in _error("a.tsv").remedy
+    lines = [f"schön {number}\tnice {number}\n".encode("utf-8" if number % 40 else "cp1252") for number in range(120)]
+    Path("b.tsv").write_bytes(b"".join(lines))
+    assert "Correct these lines, or write a config by hand with  invalid: drop" in _error("b.tsv").remedy
 
 
 def test_a_line_break_in_a_cell_is_a_space_in_the_first_pair() -> None:

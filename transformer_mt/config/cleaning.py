@@ -23,6 +23,11 @@ class CleaningConfig(Section):
         description="trim: remove spaces at both ends, and make tabs and unusual spaces plain spaces; collapse: also"
         " several spaces one; off: only tabs and line breaks",
     )
+    invalid: Literal["error", "drop"] = Field(
+        "error",
+        description="bytes that are not in the encoding of their file; error: the first such line is an error; drop:"
+        " its pair is dropped, in every split",
+    )
     entities: bool = Field(
         False, description="characters that are written as in HTML, such as &amp; and &#39;, become these characters"
     )

@@ -114,9 +114,9 @@ class AihubCorpus(FilesCorpus):
         if file.suffix.lower() == ".xlsx":
             yield from _workbook_pairs(file, names, self.skip)
         elif file.suffix.lower() == ".csv":
-            yield from _csv_pairs(file, names, self.skip)
+            yield from _csv_pairs(file, names, self.skip, self.errors)
         else:
-            yield from _json_pairs(file, names)
+            yield from _json_pairs(file, names, self.errors)
 
 
 def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
@@ -132,8 +132,8 @@ def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
         raise _no_columns(file, names, found)
 
 
-def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
-    rows = csv_rows(file, encoding=_encoding(file))
+def _csv_pairs(file: Path, names: Names, skip: Skip, errors: str) -> Iterator[Pair]:
+    rows = csv_rows(file, encoding=_encoding(file), errors=errors)
     first = list(islice(rows, HEADER_ROWS))
     header = _find_header(first, names)
     if header is None:
@@ -156,10 +156,11 @@ def _encoding(file: Path) -> str:
     return "utf-8"
 
 
-def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
+def _json_pairs(file: Path, names: Names, errors: str) -> Iterator[Pair]:
     """The objects of a list, at the top level or under the key `data`; places count them from 1."""
     known, header = list[str](), None
-    for number, item in enumerate(objects_in(file, _encoding(file), "data", in_corpus=False), start=1):
+    items = objects_in(file, _encoding(file), "data", in_corpus=False, errors=errors)
+    for number, item in enumerate(items, start=1):
         place = at(file, number)
         if not isinstance(item, dict):
             remedy = 'Each pair is an object, such as  {"ko": "...", "en": "..."}'

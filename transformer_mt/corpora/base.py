@@ -24,6 +24,7 @@ from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.errors import TmtError, without_credentials
 from transformer_mt.files.address import Address, addresses_like, is_address, is_pattern
 from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.encodings import STRICT
 from transformer_mt.files.lines import check_exists, path_of
 from transformer_mt.files.opening import archive_of, is_named_pipe, members
 from transformer_mt.files.remote import wrong_checksum
@@ -68,6 +69,7 @@ class Corpus(ABC):
     is_public:    whether `download` can fetch its files
     no_download:  why its files cannot be downloaded, and what to do
     split_config: how to divide the pairs of "all"; None if the corpus comes in splits
+    errors:       what becomes of bytes that are not in the encoding of a file: STRICT or MARKED
     """
 
     Options: ClassVar[type[CorpusConfig]]
@@ -77,6 +79,7 @@ class Corpus(ABC):
     no_download: ClassVar[tuple[str, str] | None] = None
     options: CorpusConfig
     split_config: SplitConfig | None = None
+    errors: str = STRICT
 
     def __init__(self, options: CorpusConfig, source: str, target: str) -> None:
         """source, target: ISO codes of the languages to read."""

@@ -15,6 +15,7 @@ from transformer_mt.corpora.base import FilesCorpus, Pair, same_name
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.tables import EncodedTableOptions, NamedColumnsOptions, cell_text, listed, missing_column
 from transformer_mt.errors import TmtError, at
+from transformer_mt.files.encodings import STRICT
 from transformer_mt.files.lines import read_lines, read_text
 
 TOO_DEEP, TOO_LONG_NUMBER = "nested too deeply", "a number with thousands of digits"
@@ -33,13 +34,13 @@ class JsonlCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        return self._pairs(read_lines(file, self.options.encoding), file)
+        return self._pairs(read_lines(file, self.options.encoding, errors=self.errors), file)
 
     def cut(self, *files: Path) -> list[Part] | None:
-        return cut_lines(files, self.options.encoding)
+        return cut_lines(files, self.options.encoding, self.errors)
 
     def read_range(self, part: Part) -> Texts:
-        return Texts.of(self._pairs(numbered_lines(part, self.options.encoding), part.files[0]))
+        return Texts.of(self._pairs(numbered_lines(part, self.options.encoding, self.errors), part.files[0]))
 
     def _pairs(self, lines: Iterable[tuple[int, str]], file: Path) -> Iterator[Pair]:
         columns = self.options.source_column, self.options.target_column
@@ -62,18 +63,21 @@ class JsonCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,), columns = files, (self.options.source_column, self.options.target_column)
-        for number, item in enumerate(objects_in(file, self.options.encoding, self.options.list_key), start=1):
+        items = objects_in(file, self.options.encoding, self.options.list_key, errors=self.errors)
+        for number, item in enumerate(items, start=1):
             yield pair_of_record(item, columns, at(file, number))
 
 
-def objects_in(file: Path, encoding: str = "utf-8", key: str | None = None, in_corpus: bool = True) -> Iterator[Any]:
+def objects_in(
+    file: Path, encoding: str = "utf-8", key: str | None = None, in_corpus: bool = True, errors: str = STRICT
+) -> Iterator[Any]:
     """What is in the list of a JSON file, one by one, in little memory.
 
     key: that of the list, if the file is an object; None: its only list that begins with an object
     Raises TmtError with the line of what is not JSON, and if there is no such list or, without a key, a second one.
     """
     found = list[str]()
-    for name, items, has_objects in lists_in(file, encoding, in_corpus):
+    for name, items, has_objects in lists_in(file, encoding, in_corpus, errors):
         if name in ("", key) or (key is None and has_objects):
             found.append(name)
             if len(found) > 1:
@@ -83,12 +87,14 @@ def objects_in(file: Path, encoding: str = "utf-8", key: str | None = None, in_c
         raise _no_list(file, key)
 
 
-def lists_in(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> Iterator[tuple[str, Iterator[Any], bool]]:
+def lists_in(
+    file: Path, encoding: str = "utf-8", in_corpus: bool = True, errors: str = STRICT
+) -> Iterator[tuple[str, Iterator[Any], bool]]:
     """Each list in a JSON file: its key ("" if the file is a list), what is in it, and whether an object comes first.
 
     What the caller does not read is skipped. Lists inside other objects are not seen. Raises TmtError as `objects_in`.
     """
-    text, has_lists = _Text(file, encoding, in_corpus), False
+    text, has_lists = _Text(file, encoding, in_corpus, errors), False
     first = text.next()
     for name in text.names() if first == "{" else [""]:
         if text.next() == "[":
@@ -124,9 +130,9 @@ def _several_lists(file: Path, found: Sequence[str]) -> TmtError:
 class _Text:
     """The text of a JSON file, of which values are read one after the other. at: where the next one begins"""
 
-    def __init__(self, file: Path, encoding: str, in_corpus: bool) -> None:
+    def __init__(self, file: Path, encoding: str, in_corpus: bool, errors: str) -> None:
         self.at = 0
-        self._file, self._pieces = file, read_text(file, encoding, in_corpus)
+        self._file, self._pieces = file, read_text(file, encoding, in_corpus, errors)
         self._text, self._line, self._column = "", 1, 0  # line and column of its first character
 
     def next(self) -> str:

@@ -22,8 +22,9 @@ from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
+from transformer_mt.files.encodings import guessed_encoding, is_in
 from transformer_mt.files.folder import files_below
-from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
+from transformer_mt.files.lines import MOST_RIGHT, check_exists, check_head, read_lines
 from transformer_mt.files.opening import members, read_head, require_unpacked
 from transformer_mt.text.language import is_known, is_number, language_of
 
@@ -127,7 +128,7 @@ def _check_mixture(lines: Sequence[bytes], file: Path) -> None:
     """Raises TmtError if some lines or columns are UTF-8 and others are not: no encoding reads all of them."""
     for parts, separators, most in (("lines", rb"\n", MIXED_LINES), ("cells", rb"[\t;,]", MIXED_CELLS)):
         found = [
-            (number, is_utf_8(part))
+            (number, is_in(part, "utf-8"))
             for number, line in enumerate(lines, start=1)
             for part in re.split(separators, line)
             if not part.isascii()
@@ -136,6 +137,8 @@ def _check_mixture(lines: Sequence[bytes], file: Path) -> None:
         if wrong and len(found) - len(wrong) > most * len(found):
             many = f"{len(wrong):,} of {len(found):,} {parts} with other letters than ASCII are not UTF-8"
             remedy = "Convert the files that it was made from to UTF-8 first:  iconv -f CP1252 -t UTF-8 OLD > NEW"
+            if len(found) - len(wrong) > MOST_RIGHT * len(found):
+                remedy = "Correct these lines, or write a config by hand with  invalid: drop  in data.cleaning."
             raise TmtError(f"the file has {parts} in two encodings: {many}", place=at(file, wrong[0]), remedy=remedy)
 
 

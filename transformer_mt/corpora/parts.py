@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from transformer_mt.errors import TmtError
 from transformer_mt.files.address import Address
+from transformer_mt.files.encodings import STRICT
 from transformer_mt.files.lines import LONGEST_LINE, read_lines
 from transformer_mt.files.opening import COMPRESSED, archive_of
 
@@ -72,7 +73,7 @@ def size_of(file: Path) -> int:
     return 0 if isinstance(file, Address) or not file.is_file() else file.stat().st_size
 
 
-def cut_lines(files: Sequence[Path], encoding: str) -> list[Part] | None:
+def cut_lines(files: Sequence[Path], encoding: str, errors: str = STRICT) -> list[Part] | None:
     """Parallel files, or one file, as ranges; None if they are small or must be read as a whole.
 
     They must if they are compressed, in an archive, have different numbers of lines, or a line of many MiB.
@@ -84,7 +85,7 @@ def cut_lines(files: Sequence[Path], encoding: str) -> list[Part] | None:
         return None
     try:
         for file in files:
-            next(read_lines(file, encoding), None)
+            next(read_lines(file, encoding, errors=errors), None)
     except TmtError:  # not a text file; reading it as a whole says so
         return None
     cuts = _cuts(first)
@@ -104,7 +105,7 @@ def cut_lines(files: Sequence[Path], encoding: str) -> list[Part] | None:
     ]
 
 
-def lines_in(file: Path, span: Span, encoding: str) -> list[str]:
+def lines_in(file: Path, span: Span, encoding: str, errors: str = STRICT) -> list[str]:
     """The lines in a range, as `read_lines` gives them.
 
     Raises UnicodeDecodeError, and TmtError if a line is too long or the file is shorter than it was.
@@ -118,18 +119,18 @@ def lines_in(file: Path, span: Span, encoding: str) -> list[str]:
     if start == 0:
         content = content.removeprefix(codecs.BOM_UTF8)
     if codecs.lookup(encoding).name == "utf-8":
-        lines = content.removesuffix(b"\n").decode("utf-8").split("\n")
+        lines = content.removesuffix(b"\n").decode("utf-8", errors).split("\n")
     else:
-        lines = [line.decode(encoding) for line in content.removesuffix(b"\n").split(b"\n")]
+        lines = [line.decode(encoding, errors) for line in content.removesuffix(b"\n").split(b"\n")]
     if max(map(len, lines)) > LONGEST_LINE // 4 and any(len(line) > LONGEST_LINE for line in content.split(b"\n")):
         raise TmtError("a line is too long", place=file)
     return [line.removesuffix("\r") for line in lines] if b"\r" in content else lines
 
 
-def numbered_lines(part: Part, encoding: str) -> Iterator[tuple[int, str]]:
+def numbered_lines(part: Part, encoding: str, errors: str = STRICT) -> Iterator[tuple[int, str]]:
     """Number and text of the lines in a range of one file, as `read_lines`."""
     assert part.spans is not None
-    return enumerate(lines_in(part.files[0], part.spans[0], encoding), start=part.first)
+    return enumerate(lines_in(part.files[0], part.spans[0], encoding, errors), start=part.first)
 
 
 def _is_plain(file: Path) -> bool:

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from transformer_mt.errors import TmtError, at, reason
+from transformer_mt.files.encodings import STRICT
 from transformer_mt.files.lines import read_lines
 
 _SEPARATOR = re.compile("sep=.", re.IGNORECASE)  # the first line, by which Excel is told the character between columns
@@ -38,12 +39,14 @@ def parse_csv(lines: Iterable[str], delimiter: str, strict: bool = False) -> Ite
         yield reader.line_num, row
 
 
-def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
+def csv_rows(
+    file: Path, delimiter: str = ",", encoding: str = "utf-8", errors: str = STRICT
+) -> Iterator[tuple[int, list[str]]]:
     """The rows of a CSV file without empty lines, each with its first line.
 
     Raises TmtError at a row with wrong quoting.
     """
-    lines = (line for _, line in read_lines(file, encoding))
+    lines = (line for _, line in read_lines(file, encoding, errors=errors))
     first = next(lines, "")
     offset = int(is_separator_line(first))
     rows = parse_csv(lines if offset else chain([first], lines), delimiter, strict=True)

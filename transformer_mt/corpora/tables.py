@@ -262,19 +262,21 @@ class TsvCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = of_one_width(_cells(read_lines(file, self.options.encoding)), file, self.skip, self.options.named)
+        lines = read_lines(file, self.options.encoding, errors=self.errors)
+        rows = of_one_width(_cells(lines), file, self.skip, self.options.named)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
     def cut(self, *files: Path) -> list[Part] | None:
-        return cut_lines(files, self.options.encoding)
+        return cut_lines(files, self.options.encoding, self.errors)
 
     def read_range(self, part: Part) -> Texts:
         (file,), columns = part.files, (self.options.source_column, self.options.target_column)
         begins = part.first == 1
-        line, head = next(_cells(read_lines(file, self.options.encoding)), (1, []))
+        line, head = next(_cells(read_lines(file, self.options.encoding, errors=self.errors)), (1, []))
         widths = self._widths[str(file)] = Widths(named=self.options.named)
         widths.begin(head)
-        rows = widths.passing(_cells(numbered_lines(part, self.options.encoding)), file, lambda skipped: None)
+        lines = numbered_lines(part, self.options.encoding, self.errors)
+        rows = widths.passing(_cells(lines), file, lambda skipped: None)
         if not begins:
             source, target = (find_column(head, column, at(file, line)) for column in columns)
             return Texts.of(pick_columns(rows, source, target, file, begins=False))
@@ -311,7 +313,7 @@ class CsvCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        read = csv_rows(file, self.options.delimiter, self.options.encoding)
+        read = csv_rows(file, self.options.delimiter, self.options.encoding, self.errors)
         rows = of_one_width(read, file, self.skip, self.options.named)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 

@@ -21,6 +21,7 @@ from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
 from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError, at, first_of
 from transformer_mt.files.address import Address, is_address, is_pattern, names_in
+from transformer_mt.files.encodings import STRICT
 from transformer_mt.files.folder import files_below, is_hidden
 from transformer_mt.files.lines import check_exists, path_of, read_lines
 from transformer_mt.files.opening import members, plain_path
@@ -28,9 +29,9 @@ from transformer_mt.files.opening import members, plain_path
 _UNREAD = (".bz2", ".lzma", ".lz", ".lz4", ".z", ".7z", ".rar", ".zip")  # compressions that nothing here reads
 
 
-def read_parallel(source: Path, target: Path, encoding: str = "utf-8") -> Iterator[Pair]:
+def read_parallel(source: Path, target: Path, encoding: str = "utf-8", errors: str = STRICT) -> Iterator[Pair]:
     """The pairs of two files. Raises TmtError at the end of the shorter file if they have different lengths."""
-    sources, targets = read_lines(source, encoding), read_lines(target, encoding)
+    sources, targets = (read_lines(file, encoding, errors=errors) for file in (source, target))
     for one, other in zip_longest(sources, targets):
         if one is None or other is None:
             longer, last = (targets, other) if one is None else (sources, one)
@@ -111,15 +112,15 @@ class TextCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         source, target = files
-        return read_parallel(source, target, self.options.encoding)
+        return read_parallel(source, target, self.options.encoding, self.errors)
 
     def cut(self, *files: Path) -> list[Part] | None:
-        return cut_lines(files, self.options.encoding)
+        return cut_lines(files, self.options.encoding, self.errors)
 
     def read_range(self, part: Part) -> Texts:
         assert part.spans is not None
         sides = zip(part.files, part.spans, strict=True)
-        sources, targets = (lines_in(file, span, self.options.encoding) for file, span in sides)
+        sources, targets = (lines_in(file, span, self.options.encoding, self.errors) for file, span in sides)
         if len(sources) != len(targets):
             raise TmtError("the files changed while they were read", place=part.files[0], remedy="Run it again.")
         return Texts(sources, targets, str(part.files[0]), range(part.first, part.first + len(sources)))

@@ -254,7 +254,7 @@ class Prepared:
 def settings_of(config: Config) -> dict[str, Any]:
     """The settings that prepared data depends on, as plain values."""
     data = config.data.model_dump(mode="json", exclude={"workers", "prepared"})
-    for key in ("language", "entities"):  # data prepared before these keys existed is up to date
+    for key in ("language", "entities", "invalid"):  # data prepared before these keys existed is up to date
         if data["cleaning"][key] == getattr(CleaningConfig(), key):
             del data["cleaning"][key]
     if data["temperature"] is None:  # the same

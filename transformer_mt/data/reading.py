@@ -7,7 +7,7 @@ table is read here, and its pairs are sent to the workers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -21,15 +21,16 @@ from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.data.journal import Journal, WrittenFile
 from transformer_mt.data.languages import PLACES, LanguageCheck, is_sampled, require_sentences
 from transformer_mt.data.parallel import LostError, Progress, Workers, chunks
-from transformer_mt.data.passes import Pass
+from transformer_mt.data.passes import Pass, corpus_of
 from transformer_mt.data.shards import CleaningCounts, Raws, Shard, Stream, write_shard
 from transformer_mt.errors import TmtError
+from transformer_mt.files.encodings import BROKEN
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
 from transformer_mt.text.cleaning import fault_of_pair
 
 SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
-LANGUAGE = "language"  # a rule that drops pairs
+LANGUAGE, INVALID = "language", "invalid bytes"  # rules that drop pairs
 # Kinds of outliers.
 DECODED, QUOTED, ENTITIES, TAGS = "decoded", "quoted", "entities", "tags"
 PIECES, TOKENIZED, LOWER, LOWER_TARGET = "pieces", "tokenized", "lower", "lower target"
@@ -75,7 +76,8 @@ class Cleaner:
             numbers=read.numbers if read.file else as_lines(list(map(str, read.numbers))),
         )
         counts = CleaningCounts(len(raw.sources))
-        self._check_sample(read, counts)
+        invalid = self._invalid(read)
+        self._check_sample(read, counts, invalid)
         batches = Batch(raw.sources), Batch(raw.targets)
         (sources, changed), (targets, changed_too) = (
             batch.clean(self.rules, language)
@@ -84,7 +86,7 @@ class Cleaner:
         for row in sorted({*changed, *changed_too}):
             counts.changed.update(sorted(changed.get(row, set()) | changed_too.get(row, set())))
         cleaned = raw._replace(sources=sources, targets=targets)
-        dropped = self._drop(cleaned, counts)
+        dropped = self._drop(cleaned, counts, invalid)
         unusual_lines = _UNUSUAL if self.rules.entities else {**_UNUSUAL, ENTITIES: Batch.with_entities}
         shown = (Batch(sources), Batch(targets)) if self.rules.entities else batches  # `&lt;b&gt;` becomes a tag
         found = {kind: rows_of(shown[0]) | rows_of(shown[1]) for kind, rows_of in unusual_lines.items()}
@@ -103,22 +105,30 @@ class Cleaner:
             cleaned = Texts(sources, targets, raw.file, [raw.numbers[row] for row in rows])
         return cleaned, (raws[0], raws[1]), counts
 
-    def _check_sample(self, read: Texts, counts: CleaningCounts) -> None:
+    def _invalid(self, read: Texts) -> set[int]:
+        """The rows with bytes that are not in the encoding of their file; with another rule, they are an error."""
+        if self.rules.invalid != "drop":
+            return set()
+        return {row for side in (read.sources, read.targets) for row, text in enumerate(side) if BROKEN in text}
+
+    def _check_sample(self, read: Texts, counts: CleaningCounts, invalid: Set[int]) -> None:
         check = LanguageCheck(self.source, self.target, all_pairs=False, found=counts.languages)
         copies = not self.trains and self.rules.identical  # in training, cleaning counts these; or they are meant
         for row, number in enumerate(read.numbers if self.samples else ()):
-            if copies or read.sources[row] != read.targets[row]:
+            if row not in invalid and (copies or read.sources[row] != read.targets[row]):
                 if isinstance(number, int) and not is_sampled(number):
                     continue
                 check(Pair(read.sources[row], read.targets[row], read.place(row)))
 
-    def _drop(self, texts: Texts, counts: CleaningCounts) -> set[int]:
+    def _drop(self, texts: Texts, counts: CleaningCounts, invalid: Set[int]) -> set[int]:
         """Count the pairs that violate a rule, and return their rows."""
         longest, dropped = self.rules.max_characters, set[int]()
         check = LanguageCheck(self.source, self.target, True, counts.languages) if self.drops_languages else None
         for row, (source, target) in enumerate(zip(texts.sources, texts.targets, strict=True)):
             fault = None
-            if (
+            if row in invalid:
+                fault = INVALID
+            elif (
                 source == target
                 or source.isspace()
                 or target.isspace()
@@ -166,8 +176,8 @@ class Reading:
     @cached_property
     def _corpus(self) -> Corpus:
         languages = self.cleaner.source, self.cleaner.target
-        corpus: Corpus = self.options.corpus(self.options, *(languages[::-1] if self.swapped else languages))
-        return corpus
+        source, target = languages[::-1] if self.swapped else languages
+        return corpus_of(self.options, source, target, self.cleaner.rules)
 
     def __call__(self, item: Item) -> Cleaned:
         done, folder = Cleaned([], CleaningCounts(), []), self.stream.folder

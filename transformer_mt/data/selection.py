@@ -27,7 +27,7 @@ from transformer_mt.data import partitions
 from transformer_mt.data.labels import Labels, PlacedShard
 from transformer_mt.data.parallel import Progress, Workers, no_progress
 from transformer_mt.data.partitions import Filter, Numbers, Partitions, Records, partitions_for, repeated
-from transformer_mt.data.reading import LANGUAGE
+from transformer_mt.data.reading import INVALID, LANGUAGE
 from transformer_mt.data.shards import EXAMPLES, Examples, Line, Shard, Stream, keys_of, lines_of, texts_of
 from transformer_mt.data.store import SIDES
 from transformer_mt.errors import TmtError
@@ -55,6 +55,7 @@ RULE_KEYS = {  # the key of data that has the limit of a rule
     DUPLICATE: "cleaning.duplicates",
     LEAK: "cleaning.leaks",
     LANGUAGE: "cleaning.language",
+    INVALID: "cleaning.invalid",
     "identical sides": "cleaning.identical",
     "too many characters": "cleaning.max_characters",
 }

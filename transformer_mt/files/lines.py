@@ -9,10 +9,9 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
-import re
 import shlex
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 from transformer_mt.errors import TmtError, at, checked_path, from_os_error
 from transformer_mt.files.address import Address, is_address
+from transformer_mt.files.encodings import STRICT, guessed_from, is_in, is_name_of_utf_8
 from transformer_mt.files.opening import (
     DAMAGED,
     LFS_POINTER,
@@ -34,14 +34,8 @@ from transformer_mt.files.opening import (
 from transformer_mt.files.web_page import empty_file, is_web_page, web_page
 
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
-WESTERN = ["cp1252", "cp1250"]
-OTHERS = ["cp949", "cp932", "gb18030", "big5", "euc_jp", "cp1251", "koi8_r", "cp1253", "cp1255"]
-WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
-MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
-FEWEST_KANA = 0.3  # of Japanese letters; Chinese or Korean text read as Japanese has hardly any
-DIFFERENT_KANA = 10  # at least; the single letters of Korean chats (ㅋㅋ, ㅠㅠ) would be fewer kana
-MOST_CAPITALS = 0.7  # of Cyrillic letters; Hebrew text read as KOI8-R has only capitals
-EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
+MOST_RIGHT = 0.95  # of the lines with other letters than ASCII; then another encoding is not suggested
+_DROP = "set  data.cleaning.invalid: drop  to leave out their pairs."
 _PIECE = 1 << 16  # bytes
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
@@ -108,22 +102,24 @@ def read_lines(
     encoding: str = "utf-8",
     any_text: bool = False,
     in_corpus: bool = True,
+    errors: str = STRICT,
 ) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line, without its line break, in constant memory.
 
     A file that grows is read up to the size that it had when it was opened.
     any_text:  the file may be empty or a web page, because it is not part of a corpus
     in_corpus: whether the file is one of `data.corpus`, where a config can name its encoding; never with `any_text`
+    errors:    STRICT, or MARKED: bytes in another encoding become BROKEN
     Raises TmtError if the file is missing, empty, incomplete, damaged, a device, a web page or not in this encoding,
     and if a line is too long.
     """
-    path, number = file if isinstance(file, Address) else Path(file), 0
+    path, number, n_letters = file if isinstance(file, Address) else Path(file), 0, 0
     in_corpus = in_corpus and not any_text
     check_exists(path)
     if not any_text and (path.is_file() or archive_of(path)):  # a pipe can be read only once
         check_head(path)
     if "\n".encode(encoding) != b"\n":
-        for number, text in enumerate(_decoded(path, encoding), start=1):
+        for number, text in enumerate(_decoded(path, encoding, errors), start=1):
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\n").removesuffix("\r")
         return
     with closing(_raw_lines(path)) as raw_lines:
@@ -134,23 +130,25 @@ def read_lines(
                 if not any_text:
                     _check_first(raw, path, in_corpus)
             try:
-                text = raw.decode(encoding)
+                text = raw.decode(encoding, errors)
             except UnicodeDecodeError as error:
                 if number == 1:
                     _check_first(raw, path, in_corpus)  # its message is more specific
-                raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines), in_corpus) from None
+                rest = chain([(number, raw)], lines)
+                raise _wrong_encoding(error, encoding, path, rest, in_corpus, n_letters) from None
+            n_letters += not text.isascii()
             yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise empty_file(path)
 
 
-def read_text(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> Iterator[str]:
+def read_text(file: Path, encoding: str = "utf-8", in_corpus: bool = True, errors: str = STRICT) -> Iterator[str]:
     """The text of a file in pieces, for a format whose lines may be as long as the file.
 
     Raises TmtError as `read_lines`.
     """
     check_exists(file)
-    pieces = filter(None, _pieces(file, encoding, in_corpus))
+    pieces = filter(None, _pieces(file, encoding, in_corpus, errors))
     first = next(pieces, None)
     if first is None:
         raise empty_file(file)
@@ -159,97 +157,43 @@ def read_text(file: Path, encoding: str = "utf-8", in_corpus: bool = True) -> It
 
 
 def _wrong_encoding(
-    error: UnicodeDecodeError, encoding: str, path: Path, lines: Iterable[tuple[int, bytes]], in_corpus: bool = True
+    error: UnicodeDecodeError,
+    encoding: str,
+    path: Path,
+    lines: Iterable[tuple[int, bytes]],
+    in_corpus: bool = True,
+    n_right: int = 0,
 ) -> TmtError:
-    """The error for a file in another encoding. lines: the first wrong one and all after it, with their numbers."""
+    """The error for a file in another encoding. lines: the first wrong one and all after it, with their numbers
+
+    n_right: the lines before them with other letters than ASCII
+    """
     numbers, sample, last = [], b"", 0
     for last, raw in lines:
         try:
-            raw.decode(encoding)
+            n_right += not raw.decode(encoding).isascii()
         except UnicodeDecodeError:
             numbers.append(last)
             sample += raw if len(sample) < GUESS_BYTES else b""
+    first = numbers[0] if numbers else last
     bad = error.object[error.start : error.start + 1].hex()
     others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
     others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
-    guess = _guessed(sample, encoding)
+    problem = f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}"
+    if n_right > MOST_RIGHT * (n_right + len(numbers)):  # in the encoding of these few, the others would be wrong
+        correct = f"Nearly all other lines are {encoding.upper()}: correct {'these' if others else 'this one'}"
+        return TmtError(problem, place=at(path, first), remedy=f"{correct}{f', or {_DROP}' if in_corpus else '.'}")
+    guess = guessed_from(sample, encoding)
     seems = f"These lines seem to be {guess}. " if guess else ""
-    name = guess or ("cp1252" if _is_name_of_utf_8(encoding) else "utf-8")
-    key = f"name the encoding of the file in data.corpus, such as  encoding: {name}"
+    name = guess or ("cp1252" if is_name_of_utf_8(encoding) else "utf-8")
+    key = f", or {_DROP} Otherwise name the encoding of the file in data.corpus, such as  encoding: {name}"
     convert = f"convert it:  iconv -f {name.upper()} -t UTF-8 OLD > NEW"
-    otherwise = convert if not in_corpus else key if name == "utf-8" else f"{key}  or {convert}"
+    otherwise = f". Otherwise {convert}"
+    if in_corpus:
+        otherwise = key if name == "utf-8" else f"{key}  or {convert}"
     return TmtError(
-        f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}",
-        place=at(path, numbers[0] if numbers else last),
-        remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise {otherwise}",
+        problem, place=at(path, first), remedy=f"{seems}If only a few lines are wrong, correct them{otherwise}"
     )
-
-
-def _is_name_of_utf_8(encoding: str) -> bool:
-    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-
-
-def _guessed(sample: bytes, encoding: str) -> str | None:
-    """The encoding that lines which are not in this encoding seem to have."""
-    if _is_name_of_utf_8(encoding):
-        return guessed_encoding(sample)
-    return "utf-8" if is_utf_8(sample) else None
-
-
-def is_utf_8(text: bytes) -> bool:
-    with suppress(UnicodeDecodeError):
-        text.decode("utf-8")
-        return True
-    return False
-
-
-def guessed_encoding(sample: bytes) -> str | None:
-    """The encoding that lines which are not UTF-8 seem to have."""
-    from charset_normalizer import from_bytes
-
-    letters = re.findall(rb"[\x80-\xff]+", sample)
-    is_western = len(b"".join(letters)) < WESTERN_RUN * len(letters)  # single letters with accents
-    found = [one.encoding for one in from_bytes(sample, cp_isolation=WESTERN if is_western else OTHERS)]
-    best = next((name for name in found if _is_plausible(sample, name)), None)
-    if best is not None and is_western and best != WESTERN[0]:
-        with suppress(UnicodeDecodeError):
-            return WESTERN[0] if sample.decode(WESTERN[0]) == sample.decode(best) else best
-    return best
-
-
-def _is_plausible(sample: bytes, encoding: str) -> bool:
-    """Whether the letters are those of real text in this encoding.
-
-    Korean: nearly all are in KS X 1001. Chinese: not all are syllables of Korean. Cyrillic and Greek: hardly a word
-    also has Latin letters, and hardly one begins small and goes on in capitals: KOI8-R and cp1251 exchange them.
-    Japanese: many are kana. Hebrew: nearly all are.
-    """
-    if encoding in ("cp949", "gb18030", "big5", "euc_jp"):
-        letters = [letter for letter in sample.decode("euc_jp", "replace") if not letter.isascii()]
-        kana, wrong = [one for one in letters if "\u3041" <= one <= "\u30ff"], letters.count("\ufffd")
-        has_kana = len(kana) > FEWEST_KANA * len(letters) and len(set(kana)) >= DIFFERENT_KANA
-        if (has_kana and wrong < 0.02 * len(letters)) != (encoding == "euc_jp"):
-            return False
-    if encoding in ("koi8_r", "cp1255"):
-        letters = [letter for letter in sample.decode(encoding, "replace") if not letter.isascii()]
-        if encoding == "cp1255":
-            hebrew = sum("\u05d0" <= letter <= "\u05ea" for letter in letters)
-            return hebrew > 0.9 * len(letters) and not re.search(rb"[\xfb-\xff]", sample)  # Ч, Ш and others in KOI8-R
-        if sum(map(str.isupper, letters)) > MOST_CAPITALS * len(letters) and _is_plausible(sample, "cp1255"):
-            return False
-    if encoding in ("cp1251", "koi8_r", "cp1253"):
-        words = [word for word in re.findall(r"[^\W\d_]+", sample.decode(encoding, "replace")) if not word.isascii()]
-        mixed = sum(any(map(str.isascii, word)) for word in words)
-        exchanged = sum(word[0].islower() and word[1:].isupper() for word in words)
-        return mixed <= MIXED_WORDS * len(words) and exchanged <= EXCHANGED_WORDS * len(words)
-    if encoding == "big5":
-        letters = [letter for letter in sample.decode("euc_kr", "replace") if not letter.isascii()]
-        return not all("\uac00" <= letter <= "\ud7a3" for letter in letters)
-    if encoding != "cp949":
-        return True
-    wide = [letter for letter in sample.decode("cp949", "replace") if not letter.isascii()]
-    known = sum(len(letter.encode("euc_kr", "ignore")) == 2 for letter in wide)  # it spells others in eight bytes
-    return known > 0.9 * len(wide)
 
 
 def lines_of(file: str | Path) -> list[str]:
@@ -346,10 +290,10 @@ def _raw_lines(path: Path) -> Generator[bytes, None, None]:
         raise from_os_error(error, "reading a text file") from None
 
 
-def _decoded(path: Path, encoding: str) -> Iterator[str]:
+def _decoded(path: Path, encoding: str, errors: str) -> Iterator[str]:
     """Lines with their line breaks, in an encoding that may write a line break in another way than UTF-8 (UTF-16)."""
     pending, number = "", 1
-    for piece in _pieces(path, encoding):
+    for piece in _pieces(path, encoding, errors=errors):
         *lines, pending = (pending + piece).split("\n")
         if len(pending) > LONGEST_LINE:
             raise too_long(at(path, number + len(lines)))
@@ -359,10 +303,17 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
         yield pending
 
 
-def _pieces(path: Path, encoding: str, in_corpus: bool = True) -> Iterator[str]:
+def _lines_right(piece: bytes, encoding: str) -> int:
+    """The lines of a piece with other letters than ASCII, if nearly all are in this encoding; else 0."""
+    wide = [line for line in piece.split(b"\n") if not line.isascii()]
+    right = sum(is_in(line, encoding) for line in wide)
+    return right if right > MOST_RIGHT * len(wide) else 0
+
+
+def _pieces(path: Path, encoding: str, in_corpus: bool = True, errors: str = STRICT) -> Iterator[str]:
     """The text of a file. Raises TmtError with the line of bytes that are not in this encoding."""
     is_ascii, number = "\n".encode(encoding) == b"\n", 1  # is_ascii: a line break is this byte
-    decoder = codecs.getincrementaldecoder(encoding)()
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     with readable(path, "reading a text file"), open_bytes(path) as stream:
         for count, raw in enumerate(chain(iter(lambda: stream.read(_PIECE), b""), [None])):
             if count == 0 and raw and is_ascii:
@@ -371,13 +322,14 @@ def _pieces(path: Path, encoding: str, in_corpus: bool = True) -> Iterator[str]:
             try:
                 text = decoder.decode(raw or b"", final=raw is None)
             except UnicodeDecodeError as error:
+                n_right = _lines_right(error.object, encoding) if is_ascii else 0
                 begin = error.object.rfind(b"\n", 0, error.start) + 1 if is_ascii else 0
                 lenient = codecs.getincrementaldecoder(encoding)("ignore")
                 lenient.setstate(state)
                 before = len(error.object) - len(raw or b"")  # bytes that were left of the piece before
                 number += lenient.decode((raw or b"")[: max(0, error.start - before)]).count("\n")
                 error.object, error.start, error.end = error.object[begin:], error.start - begin, error.end - begin
-                raise _wrong_encoding(error, encoding, path, [(number, error.object)], in_corpus) from None
+                raise _wrong_encoding(error, encoding, path, [(number, error.object)], in_corpus, n_right) from None
             except UnicodeError:  # of UTF-16 and UTF-32
                 remedy = "Name the encoding in which it is written, such as utf-8 or utf-16-le."
                 raise TmtError(f"no byte order mark, so this is not {encoding}", place=path, remedy=remedy) from None

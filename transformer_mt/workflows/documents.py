@@ -15,7 +15,8 @@ from transformer_mt.decoding.interpreter import WITHOUT, Interpreter
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, named
-from transformer_mt.files.lines import check_exists, guessed_encoding
+from transformer_mt.files.encodings import guessed_encoding
+from transformer_mt.files.lines import check_exists
 from transformer_mt.files.opening import open_stored, readable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.documents.base import Format
