@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from transformer_mt.data.parallel import CHUNK
 from transformer_mt.data.prepared import Prepared
@@ -392,3 +393,12 @@ def test_a_manifest_with_a_flipped_bit_in_a_name_is_damaged(workshop: Any) -> No
     sides["tarfet"] = sides.pop("target")
     with pytest.raises(TmtError, match="the manifest is damaged"):
         prepared.store("train")
+
+
+def test_a_corpus_may_have_train_alone_if_another_gives_validation_pairs(workshop: Any) -> None:
+    alone = {"kind": "jsonl", "train": workshop.table("more", workshop.numbered(50, 1_000))}
+    prepared = workshop.prepare(workshop.splits(workshop.numbered(20)), alone)
+    assert prepared.manifest.splits == {"train": 70, "validation": 3, "test": 3}
+    for others in ((), (workshop.whole(workshop.numbered(20), split={"validation": 0, "test": 2}),)):
+        with pytest.raises(ValidationError, match="`train` needs `validation` too, here or in another corpus"):
+            workshop.config(alone, *others)

@@ -95,6 +95,11 @@ class CorpusConfig(Section):
         return self.kind
 
     @property
+    def validates(self) -> bool:
+        """Whether it gives pairs for validation."""
+        return True
+
+    @property
     def corpus(self) -> Any:
         """The class of this kind."""
         return choice("corpus", self.kind)

@@ -141,6 +141,16 @@ class DataConfig(Section):
     def _several(cls, value: Any) -> Any:
         return [value] if isinstance(value, dict) else value
 
+    @field_validator("corpus")
+    @classmethod
+    def _with_validation(cls, corpora: tuple[CorpusConfig, ...]) -> tuple[CorpusConfig, ...]:
+        needs = any(getattr(one, "train", None) is not None for one in corpora)
+        if needs and not any(one.validates for one in corpora):
+            raise ValueError(
+                "`train` needs `validation` too, here or in another corpus of a list; or give `files`, which are split"
+            )
+        return corpora
+
     @model_validator(mode="after")
     def _languages(self) -> DataConfig:
         problems = list(self._problems_of_one() if self.directions is None else self._problems_of_several())

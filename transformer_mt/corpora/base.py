@@ -112,7 +112,7 @@ class Corpus(ABC):
 
     @abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """First "all" if the corpus will be divided, else "train" and "validation"; then the names of the test sets."""
+        """First "all" if the corpus will be divided, else "train" and, if it has it, "validation"; then test sets."""
 
     @abstractmethod
     def read(self, split: str) -> Iterator[Pair]:
@@ -174,14 +174,17 @@ class FilesOptions(CorpusConfig):
         first = next(iter(values.files or values.train or ()), self.kind)
         return without_credentials(first if isinstance(first, str) else first.source)
 
+    @property
+    def validates(self) -> bool:
+        values: Any = self
+        return values.validation is not None or (values.files is not None and self.split.validation > 0)
+
     @model_validator(mode="after")
     def _one_way_of_splitting(self) -> FilesOptions:
         whole = getattr(self, "files", None)
         parts = getattr(self, "train", None)
         if (whole is None) == (parts is None):
             raise ValueError("give either `files`, which are split, or `train`, `validation` and `test`")
-        if parts is not None and getattr(self, "validation", None) is None:
-            raise ValueError("`train` needs `validation` too; or give `files`, which are split")
         if parts is None and getattr(self, "validation", None) is not None:
             raise ValueError("`files` are split; remove `validation`, or rename `files` to `train`")
         if parts is None and getattr(self, "test", None) and "test" in self.split.model_fields_set and self.split.test:
@@ -228,7 +231,8 @@ class FilesCorpus(Corpus):
             self.split_config = options.split.model_copy(update={"test": 0}) if tests else options.split
             self._parts = {WHOLE: options.files, **tests}
         else:
-            self._parts = {"train": options.train or (), "validation": (options.validation,), **tests}
+            validation = {} if options.validation is None else {"validation": (options.validation,)}
+            self._parts = {"train": options.train or (), **validation, **tests}
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self._parts)
