@@ -185,6 +185,27 @@ def test_both_processes_stop_after_a_signal_for_one_and_when_the_time_is_up(numb
     assert exchanged < step, "they do not wait for each other in each update"
 
 
+SAVED_BY_THE_CLOCK = """
+def work(world):
+    import transformer_mt.training.agreement as agreement
+    agreement.SAVE_SECONDS = 0.0 if world.is_main else 10.0**6
+    trainer = new_trainer(world, "clock", max_steps=60)
+    before = exchanged
+    trainer.train()
+    print(len(trainer.state.interrupted), exchanged - before)
+"""
+
+
+def test_the_clock_of_the_main_process_decides_when_all_save(numbers: Any, tmp_path: Path):
+    write_config(numbers, tmp_path, max_steps=60, max_epochs=None)
+    (code, out, err), (other_code, other_out, other_err) = run_two(tmp_path, SAVED_BY_THE_CLOCK)
+    assert (code, other_code) == (0, 0), err + other_err
+    assert out == other_out
+    saved, exchanged = (int(number) for number in out.split())
+    assert 2 <= saved < 30, "at most one checkpoint for each question"
+    assert exchanged < 60 + saved
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_the_size_of_an_update_is_the_same_in_all_processes(numbers: Any, accumulate: int):
     """It follows from the plan: the sum over the batches that the processes get."""

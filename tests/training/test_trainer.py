@@ -19,6 +19,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
+from transformer_mt.training import agreement
 from transformer_mt.training.ending import candidates
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import FinalModel
@@ -523,6 +524,48 @@ def test_the_progress_bar_continues_after_a_validation_within_an_epoch(numbers: 
     monkeypatch.setattr(trainer.events, "start_epoch", lambda epoch, updates, done: bars.append((epoch, done)))
     trainer.train()
     assert bars == [(1, 0), (1, 4), (1, 8), (2, 0), (2, 1), (2, 5), (2, 9)]
+
+
+def killed_at(trainer: Any, step: int) -> None:
+    """Train, and end as after `kill -9` in this step: nothing more is saved."""
+    update = trainer.optimizer.update
+
+    def dying(number: int, rate: float) -> None:
+        if number == step:
+            raise KeyError("killed")
+        update(number, rate)
+
+    trainer.optimizer.update = dying
+    with pytest.raises(KeyError, match="killed"):
+        trainer.train()
+
+
+def test_a_long_epoch_saves_checkpoints_by_the_clock_and_a_killed_run_continues_exactly(
+    numbers: Any, tmp_path: Path, monkeypatch
+):
+    """An epoch has 11 updates. A checkpoint is due whenever the last one is 30 minutes old."""
+    options = {"max_epochs": 3, "ema_decay": 0.9, "average": "last", "average_checkpoints": 2}
+    whole = numbers.trainer(tmp_path / "whole", **options)
+    whole.train()
+    assert whole.state.interrupted == []
+    monkeypatch.setattr(agreement, "SAVE_SECONDS", 0.0)
+    for step, saved in ((5, [3, 4]), (15, [11, 14])):
+        killed = numbers.trainer(tmp_path / "killed", **options)
+        killed_at(killed, step)
+        assert killed.run.checkpoints.steps()[-2:] == saved
+    resumed = numbers.trainer(tmp_path / "killed", **options)
+    state = resumed.train()
+    assert records(tmp_path / "killed", "resumed")[-1]["step"] == 14
+    assert same(weights(whole), weights(resumed))
+    assert resumed.run.checkpoints.steps() == whole.run.checkpoints.steps() == [22, 33]
+    assert (state.best, state.recent, state.ranking) == (whole.state.best, whole.state.recent, whole.state.ranking)
+
+
+def test_checkpoint_every_replaces_the_clock(numbers: Any, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(agreement, "SAVE_SECONDS", 0.0)
+    trainer = numbers.trainer(tmp_path, max_epochs=1, checkpoint_every=4)
+    trainer.train()
+    assert trainer.state.interrupted == []
 
 
 def test_a_damaged_checkpoint_is_never_one_of_the_last(numbers: Any, tmp_path: Path):

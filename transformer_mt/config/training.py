@@ -125,7 +125,9 @@ class TrainingConfig(Section):
     )
 
     checkpoint_every: Positive | None = Field(
-        None, description="updates between checkpoints; null: one checkpoint at each validation"
+        None,
+        description="updates between checkpoints; null: one at each validation, and another one whenever the last is 30"
+        " minutes old",
     )
     keep_last: Positive = Field(2, description="number of newest checkpoints to keep")
     keep_best: NonNegative = Field(1, description="number of best checkpoints to keep, besides the newest")

@@ -272,6 +272,11 @@ class RunDirectory:
         """Facts about the last start of this run; empty if there was none."""
         return (starts_of(self.folder) or [{}])[-1]
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was a start of this run."""
+        return bool(starts_of(self.folder))
+
     def close(self) -> None:
         """Release the lock, so that other processes may train here."""
         self._held.close()

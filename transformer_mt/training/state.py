@@ -29,8 +29,8 @@ class TrainState:
     window_*: sums since the last record of the loss in metrics.jsonl
     validated:      the step of the last validation
     put_off:        the step of a validation that a signal has broken off, which follows when the run continues; or 0
-    interrupted:    steps with a checkpoint only because of an interruption, or 0 for the parent; they do not count for
-              `keep_last`
+    interrupted:    steps with a checkpoint only because of an interruption or of its time, or 0 for the parent; they do
+              not count for `keep_last`
     recent:   steps of the newest other checkpoints; the settings say how many
     plan_window, plan_batch:  the place of the next update in the plan of the epoch, for any number of processes
     plan_windows, plan_batches:  windows of the epoch, and batches of the window (0: not known), when this was saved; an

@@ -24,9 +24,10 @@ from transformer_mt.runtime.device import (
     seed_everything,
 )
 from transformer_mt.runtime.weights import load_weights, named_weights
+from transformer_mt.training.agreement import Agreement
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
-from transformer_mt.training.ending import progress, reason_to_stop, time_is_up
+from transformer_mt.training.ending import progress, reason_to_stop
 from transformer_mt.training.gradients import Gradients, out_of_memory
 from transformer_mt.training.interruption import NOTICE, Interrupted, StopSignal
 from transformer_mt.training.narrow_weights import NarrowCopy
@@ -40,7 +41,6 @@ from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
-ASK_EVERY, ASK_SECONDS = 20, 1.0  # updates and seconds between questions whether a process must stop
 PREFETCH = 16  # batches that are ready ahead for a GPU
 SHOW_LOSS_SECONDS = 1.0  # between updates of the loss in the progress bar; reading the loss makes the GPU wait
 
@@ -87,8 +87,7 @@ class Trainer:
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
-        self.is_late = False  # whether the time is up
-        self.last_question, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time; step
+        self.agreement = Agreement(self.world, self.settings)
         self.loss_shown = -math.inf  # when the progress bar last got a loss
         self.first_seconds = 0.0  # of the first update of this process, if it compiles
 
@@ -139,14 +138,14 @@ class Trainer:
             if state.step % LOG_EVERY == 0:
                 self._log()
             is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
-            if is_due or self.is_late or reason_to_stop(state, self.settings):
+            if is_due or self.agreement.is_late or reason_to_stop(state, self.settings):
                 self._validate(stop)
                 stop.agree(self.world)  # a signal may have arrived during the validation
                 if state.update and not (state.stopped or stop.is_agreed):  # the epoch continues
                     self.events.start_epoch(epoch, updates, state.update)
             elif checkpoint_every and state.step % checkpoint_every == 0:
                 self._save()
-            elif stop.is_agreed:
+            elif stop.is_agreed or self.agreement.is_save_due:
                 self._save_interrupted()
             if stop.is_agreed and not state.stopped:
                 self._exit_interrupted()
@@ -155,7 +154,8 @@ class Trainer:
         """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
         started, state = time.monotonic(), self.state
         batches, size, following = self.loader.next(state.cursor)
-        self._ask_others(stop)
+        stop.requested = stop.requested or self.supervisor.is_over()
+        self.agreement.ask(stop, state)
         tokens = size.tokens
         if tokens is None:
             tokens = int(self.world.sums([sum(batch.tokens for batch in batches)])[0])
@@ -169,24 +169,6 @@ class Trainer:
         if self.compiled:
             self.first_seconds = self.first_seconds or seconds
         self._show(updates)
-
-    def _ask_others(self, stop: StopSignal) -> None:
-        """Find out whether a process got a signal, and whether the time is up for the main process: clocks differ.
-
-        A single process does so in each update. Several do it about once a second, and at least every ASK_EVERY
-        updates, because each exchange makes all processes wait for the slowest.
-        """
-        state, now = self.state, time.monotonic()
-        self.is_late = False
-        stop.requested = stop.requested or self.supervisor.is_over()
-        if self.world.size > 1 and state.step < self.next_question:
-            return
-        (step, time_then), self.last_question = self.last_question, (state.step, now)
-        pace = (now - time_then) / max(1, state.step - step)  # seconds for an update
-        updates = min(ASK_EVERY, max(1, int(ASK_SECONDS / max(1e-9, pace))))
-        own = [time_is_up(state, self.settings), state.step + updates] if self.world.is_main else [0, 0]
-        stop.votes, late, self.next_question = self.world.sums([stop.requested, *own])
-        self.is_late = late > 0
 
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.
@@ -292,6 +274,7 @@ class Trainer:
         states = self.world.gather(random_states(self.machine.device))
         self.world.from_main(lambda: self._write(states), "the checkpoint to be written")
         self.losses.restart_clock()
+        self.agreement.record_save()
 
     def _write(self, states: list[dict[str, Tensor]]) -> None:
         """Write a checkpoint and remove old ones. states: of the random generators, one dictionary for each process."""
@@ -314,7 +297,7 @@ class Trainer:
         checkpoints.keep([*kept, 0] if state.has_parent else kept)
 
     def _save_interrupted(self) -> None:
-        """Save a checkpoint that a run without interruption does not have, or not yet."""
+        """Save a checkpoint that another run of this config does not have, or not yet."""
         if self.state.step not in self.state.interrupted:
             self.state.interrupted.append(self.state.step)
         self._save()

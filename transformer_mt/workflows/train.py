@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy  # noqa: F401 (PyTorch would import it too, but lose a Ctrl-C while it does)
 from torch import Tensor
@@ -40,7 +39,7 @@ from transformer_mt.training.ending import Candidate, best_of, candidates, how_t
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
 from transformer_mt.training.run_facts import PARENT, facts_of
-from transformer_mt.training.schedules.base import ends_with, length_notes, schedule_notes
+from transformer_mt.training.schedules.base import length_notes, schedule_notes
 from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.supervisor import Supervisor
@@ -62,7 +61,8 @@ from transformer_mt.workflows.hosts import (
     was_restarted,
 )
 from transformer_mt.workflows.interruption import interrupted_error
-from transformer_mt.workflows.parents import checksum_of_parent, keep_parent, parent_of
+from transformer_mt.workflows.opening import open_run
+from transformer_mt.workflows.parents import checksum_of_parent, parent_of
 from transformer_mt.workflows.starting import load_parent, new_tokens, own_bleu, require_trainable
 
 
@@ -144,18 +144,18 @@ def _train(
     with closing(run):
         names = launchers(world)
 
-        def open_run() -> list[str]:
+        def opened() -> list[str]:
             if parent is not None and config.training.freeze:
                 require_trainable(config, new_tokens(parent, prepared.codecs()))
             facts = facts_of(**prepared.identity(), processes=world.size, launchers=names, device=machine.describe())
             if parent is not None and (fresh or not run.checkpoints.steps()):
                 facts[PARENT] = checksum_of_parent(config)
-            return _open(run, config, facts, fresh, parent)
+            return open_run(run, config, facts, fresh, parent)
 
-        opened = world.from_main(open_run, "the folder of the run")
+        of_run = world.from_main(opened, "the folder of the run")
         events = Events.of(config, folder, not world.is_main)
         of_hosts = [f"note       {note}" for note in (*of_hosts, *of_data)]
-        for note in [*opened, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
+        for note in [*of_run, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
         if world.is_leader and not world.is_main:
             print(f"{host_name()} trains with {programs[0].host}, which prints and writes all", file=sys.stderr)
@@ -165,26 +165,6 @@ def _train(
             state = trainer.train()
             final = job.ship(trainer.model, state)
             return world.from_main(lambda: job.finish(state, final), "the final model and its scores")
-
-
-def _open(run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool, parent: Parent | None) -> list[str]:
-    """Open the folder of the run. Returns notes for the user. facts: of this start"""
-    aside = run.move_aside() if fresh else None
-    try:
-        changed = run.open(config, facts)
-        if parent is not None:
-            keep_parent(parent, run.folder)
-    except BaseException:
-        if aside is not None:
-            run.bring_back(aside)
-        raise
-    notes = [f"previous run moved to {aside}"] if aside is not None else []
-    notes += [f"changed since the run started (old | new): {line}" for line in changed]
-    end = ends_with(config.training)
-    ends = (f"training.{end}:", "training.max_steps:")  # if max_steps was removed, max_epochs may now be the end
-    if end and any(line.startswith(ends) for line in changed):
-        notes.append("the learning rate of further updates jumps, because its schedule now ends at another step")
-    return notes
 
 
 @dataclass(frozen=True)

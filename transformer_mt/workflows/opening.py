@@ -1,0 +1,35 @@
+"""Opening the folder of a run, and what the user should know about an earlier start of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformer_mt.config.schema import Config
+from transformer_mt.data.parent import Parent
+from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.training.schedules.base import ends_with
+from transformer_mt.workflows.parents import keep_parent
+
+
+def open_run(
+    run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool = False, parent: Parent | None = None
+) -> list[str]:
+    """Open the folder of the run. Returns notes for the user. facts: of this start"""
+    aside = run.move_aside() if fresh else None
+    begins_again = run.has_begun and not run.checkpoints.steps()
+    try:
+        changed = run.open(config, facts)
+        if parent is not None:
+            keep_parent(parent, run.folder)
+    except BaseException:
+        if aside is not None:
+            run.bring_back(aside)
+        raise
+    notes = [f"previous run moved to {aside}"] if aside is not None else []
+    notes += ["note       an earlier start of this run saved nothing; it begins again"] if begins_again else []
+    notes += [f"changed since the run started (old | new): {line}" for line in changed]
+    end = ends_with(config.training)
+    ends = (f"training.{end}:", "training.max_steps:")  # if max_steps was removed, max_epochs may now be the end
+    if end and any(line.startswith(ends) for line in changed):
+        notes.append("the learning rate of further updates jumps, because its schedule now ends at another step")
+    return notes
