@@ -284,6 +284,14 @@ def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, t
     assert not (tmp_path / "run").exists()
 
 
+def test_tasks_of_srun_are_refused_before_anything_is_written(numbers: Any, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(TmtError, match="SLURM_STEP_NUM_TASKS is 2, but only torchrun lets processes train together"):
+        train(numbers.file(tmp_path), None, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_average_writes_the_mean_of_the_last_checkpoints(run: Path, capfd):
     average(run, last=2, force=True)
     assert "mean of steps 11, 22" in capfd.readouterr().out

@@ -24,8 +24,8 @@ from transformer_mt.workflows.hosts import (
     another_version,
     newer_than_first,
     program,
+    require_torchrun,
     restart_notes,
-    separate_tasks,
     unlike_first,
 )
 
@@ -91,7 +91,7 @@ def test_a_run_that_is_being_trained_is_not_copied(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("variables", "noted"),
+    ("variables", "refused"),
     [
         ({"SLURM_STEP_NUM_TASKS": "4"}, True),
         ({"OMPI_COMM_WORLD_SIZE": "2"}, True),
@@ -99,13 +99,16 @@ def test_a_run_that_is_being_trained_is_not_copied(tmp_path: Path):
         ({"SLURM_STEP_NUM_TASKS": "1"}, False),
     ],
 )
-def test_tasks_of_a_scheduler_that_train_alone_are_noted(monkeypatch, variables: dict[str, str], noted: bool):
+def test_tasks_of_a_scheduler_that_would_train_alone_are_refused(
+    monkeypatch, variables: dict[str, str], refused: bool
+):
     for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "RANK"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert bool(separate_tasks()) == noted
-    assert not noted or "each trains for itself" in separate_tasks()[0]
+    with pytest.raises(TmtError, match="only torchrun lets") if refused else nullcontext() as error:
+        require_torchrun()
+    assert error is None or "torchrun --nproc-per-node auto -m transformer_mt train" in error.value.remedy
 
 
 def test_another_version_is_told_in_one_line():

@@ -318,13 +318,17 @@ def restart_notes() -> list[str]:
     return [f"torchrun will not take back a machine whose torchrun has ended, unless you write {advice}"]
 
 
-def separate_tasks() -> list[str]:
-    """A note if a job scheduler has started several processes without torchrun: they do not know each other."""
+def require_torchrun() -> None:
+    """Raises TmtError if a job scheduler has started several processes without torchrun: each would train alone."""
     found = {name: os.environ.get(name, "") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")}
     several = next((name for name, number in found.items() if number.isdecimal() and int(number) > 1), None)
-    if several is None or "RANK" in os.environ:
-        return []
-    return [f"{several} is {found[several]}, but only torchrun lets processes train together: each trains for itself"]
+    if several is not None and "RANK" not in os.environ:
+        raise TmtError(
+            f"{several} is {found[several]}, but only torchrun lets processes train together",
+            remedy="Start one task on each machine:  torchrun --nproc-per-node auto -m transformer_mt train --config"
+            " my.yaml  (for several machines, see docs/distributed.md). If each task trains another model, unset"
+            f" {several} in it.",
+        )
 
 
 def launchers(world: World) -> list[str]:

@@ -56,8 +56,8 @@ from transformer_mt.workflows.hosts import (
     launchers,
     meet,
     prepare_on_hosts,
+    require_torchrun,
     restart_notes,
-    separate_tasks,
     was_restarted,
 )
 from transformer_mt.workflows.interruption import interrupted_error
@@ -115,6 +115,7 @@ def train_in(
     """`train`, for processes that have joined a world."""
     folder = None
     try:
+        require_torchrun()
         programs = meet(world, fresh)
         given = None if run_dir is None else path_of(run_dir)
         settings, notes = config_on_hosts(world, config, overrides, given, fresh)
@@ -134,7 +135,7 @@ def _train(
     """programs: of the machines, by rank of their leaders; notes: for the user"""
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
     run = RunDirectory(folder)
-    of_hosts = [*notes, *separate_tasks(), *(restart_notes() if programs else ())]
+    of_hosts = [*notes, *(restart_notes() if programs else ())]
     if not fresh:  # before the data is prepared, which may take long
         of_hosts += find_run(world, folder, config, programs)
         world.from_main(lambda: run.require_same(config))
