@@ -9,12 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 
 USER_FAULT = 2
 INTERRUPTED = 130
+# Signals that end a command as SIGTERM does: the terminal was closed, or the time of a job is nearly over.
+JOB_SIGNALS = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2", "SIGXCPU") if hasattr(signal, name))
+ENDING_SIGNALS = (*((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()), *JOB_SIGNALS)
 LONGEST_REASON = 300
 # C0 and C1 without tab and line feed: a terminal acts on them.
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

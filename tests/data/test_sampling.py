@@ -88,6 +88,21 @@ def test_if_processes_are_killed_nothing_is_lost(prepared: Prepared, name: str) 
     assert not active_children()
 
 
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU"])
+def test_signals_that_a_cluster_sends_to_all_processes_are_left_to_the_parent(prepared: Prepared, name: str) -> None:
+    if not hasattr(signal, name):
+        pytest.skip("no such signal on this system")
+    said: list[str] = []
+    sampler = SegmentationSampler(prepared, 2, said.append)
+    expected = sampler(ASKED)
+    for child in active_children():
+        assert child.pid is not None
+        os.kill(child.pid, getattr(signal, name))
+    assert sampler(ASKED) == expected
+    assert said == []
+    sampler.close()
+
+
 def test_a_thread_may_draw_and_the_working_directory_may_change(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -109,8 +110,39 @@ def test_torchrun_and_tmt_know_the_options():
 def test_slurm_gets_one_task_for_each_machine_and_time_to_save():
     asked = dict(re.findall(r"^#SBATCH --([\w-]+)(?:=(\S+))?$", text("slurm.sbatch"), re.M))
     assert asked["ntasks-per-node"] == "1"
-    assert asked["signal"] == "TERM@120"
+    assert asked["signal"] == "B:USR1@120"
+    assert "requeue" in asked
     assert int(asked["nodes"]) > 1
+
+
+# Programs of Slurm. This srun is a training that ends with the code 1 after its checkpoint, or that is done at once.
+SLURM = {
+    "scontrol": '[ "$1" = show ] && echo node-1 || echo "scontrol $*" >> "$LOG"',
+    "scancel": 'echo "scancel $*" >> "$LOG"; touch "$LOG.stop"',
+    "srun": 'kill -USR1 "$PPID"; until [ -e "$LOG.stop" ]; do sleep 0.1; done; sleep 0.2; echo saved >> "$LOG"; exit 1',
+}
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_slurm_waits_for_the_checkpoint_and_queues_the_job_again_only_if_the_time_is_over(
+    is_over: bool, tmp_path: Path
+):
+    if not (bash := shutil.which("bash")):
+        pytest.skip("needs bash")
+    log = tmp_path / "log"
+    for name, body in SLURM.items():
+        program = tmp_path / name
+        program.write_text(f"#!{bash}\n{body if is_over or name != 'srun' else 'exit 3'}\n", encoding="utf-8")
+        program.chmod(0o755)
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node-1", "SLURM_JOB_NUM_NODES": "1", "LOG": str(log)}
+    environment = {**os.environ, **job, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    command = [bash, FOLDER / "slurm.sbatch", "my.yaml"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    said = log.read_text(encoding="utf-8").splitlines() if is_over else []
+    assert said == (["scancel --signal=TERM 7", "saved", "scontrol requeue 7"] if is_over else [])
+    assert log.exists() == is_over
+    assert done.returncode != 0, done.stderr
+    assert is_over or done.returncode == 3
 
 
 def test_kubernetes_accepts_the_objects():

@@ -132,7 +132,7 @@ def test_with_few_open_files_there_are_fewer_connections(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_lets_it_finish_what_is_under_way_and_refuse_what_is_new(tiny_model: Path, number: int) -> None:
     if signal.getsignal(number) is signal.SIG_IGN:
         pytest.skip("these tests run under nohup, which ignores the end of the terminal")

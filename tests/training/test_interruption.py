@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.forks import PYTHON
 from transformer_mt.training.interruption import StopSignal
 
 ROOT = Path(__file__).parents[2]
@@ -51,3 +54,45 @@ def test_a_lost_connection_stops_a_training():
             assert interruption.requested
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGXCPU"])
+def test_the_signals_of_a_cluster_stop_a_training(name: str):
+    kind = getattr(signal, name)
+    with StopSignal() as interruption:
+        os.kill(os.getpid(), kind)
+        assert interruption.requested
+    assert signal.getsignal(kind) is signal.SIG_DFL
+
+
+def test_a_program_that_has_its_own_use_for_such_a_signal_keeps_it():
+    got: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda kind, frame: got.append(kind))
+    try:
+        with StopSignal() as interruption:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert not interruption.requested
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert got == [signal.SIGUSR1]
+
+
+COMMAND = """
+import os, signal
+from transformer_mt.reporting.program import interrupt_on_signals
+from transformer_mt.training.interruption import StopSignal
+interrupt_on_signals()
+with StopSignal(notice="") as interruption:
+    os.kill(os.getpid(), signal.SIGUSR1)
+    print("training", interruption.requested)
+try:
+    os.kill(os.getpid(), signal.SIGUSR1)
+except KeyboardInterrupt:
+    print("before and after it")
+"""
+
+
+def test_a_command_ends_by_them_as_by_a_ctrl_c():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*PYTHON, "-c", COMMAND], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "training True\nbefore and after it\n"), done.stderr

@@ -436,7 +436,7 @@ MANY_OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 @pytest.mark.parametrize(
     "options",
     [{}, {**MANY_OPTIONS, "optimizer": "adamw", "weight_decay": 0.01}, {"optimizer": "muon", "clip_norm": 1.0}],

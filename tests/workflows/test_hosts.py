@@ -99,9 +99,7 @@ def test_a_run_that_is_being_trained_is_not_copied(tmp_path: Path):
         ({"SLURM_STEP_NUM_TASKS": "1"}, False),
     ],
 )
-def test_tasks_of_a_scheduler_that_would_train_alone_are_refused(
-    monkeypatch, variables: dict[str, str], refused: bool
-):
+def test_tasks_of_a_scheduler_that_would_train_alone_are_refused(monkeypatch, variables: dict[str, str], refused: bool):
     for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "RANK"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.data.parallel import LostError, do_pickled
+from transformer_mt.errors import JOB_SIGNALS
 
 # Signals that only the parent handles: Ctrl-C, and the end of the terminal, which Windows does not have.
 _LEFT_TO_PARENT = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
@@ -91,8 +92,11 @@ def _interruption_ignored() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, which a thread cannot arrange for a worker; end when the parent is killed."""
-    for one in _LEFT_TO_PARENT:
+    """Leave Ctrl-C to the parent, which a thread cannot arrange for a worker; end when the parent is killed.
+
+    A cluster may send its signals to all processes.
+    """
+    for one in (*_LEFT_TO_PARENT, *JOB_SIGNALS):
         signal.signal(one, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from transformer_mt.config.cores import launched
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import ENDING_SIGNALS, TmtError
 
 NAMES = ("tmt", "transformer-mt")  # the scripts that an installation makes
 
@@ -73,15 +73,16 @@ _received: list[float] = []  # when signals came
 
 
 def interrupt_on_signals() -> None:
-    """Let SIGTERM and the end of the terminal end a command like Ctrl-C.
+    """Let SIGTERM, the end of the terminal and the signals of a cluster end a command like Ctrl-C.
 
     Temporary files are then removed, and the exit code is 130.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a program in the background ignores it
-        signal.signal(signal.SIGINT, _interrupt)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
-        signal.signal(signal.SIGHUP, _interrupt)
+        signal.signal(signal.SIGINT, interrupt)
+    for kind in ENDING_SIGNALS:
+        if signal.getsignal(kind) is signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(kind, interrupt)
     sys.unraisablehook = pass_on_interrupts
 
 
@@ -90,7 +91,7 @@ def was_interrupted() -> bool:
     return bool(_received) and time.monotonic() - _received[-1] < _RECENT
 
 
-def _interrupt(received: int, frame: FrameType | None) -> None:
+def interrupt(received: int, frame: FrameType | None) -> None:
     _received.append(time.monotonic())
     signal.default_int_handler(received, frame)
 

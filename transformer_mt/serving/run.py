@@ -18,7 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import ENDING_SIGNALS, TmtError
 from transformer_mt.reporting.notes import note
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import Limits
@@ -204,13 +204,14 @@ def make_server(app: Starlette, limits: Limits) -> Server:
 
 
 def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
-    """Serve until SIGTERM, Ctrl-C or the end of the terminal; requests under way are answered first."""
+    """Serve until SIGTERM, Ctrl-C or one of ENDING_SIGNALS; requests under way are answered first."""
     gc.collect()
     gc.freeze()  # the models and PyTorch stay: looking for garbage among them costs almost as much as the HTTP
     PatientProtocol.most_connections = allowed_connections()
     server = make_server(app, limits)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
-        signal.signal(signal.SIGHUP, server.handle_exit)
+    for kind in ENDING_SIGNALS:
+        if signal.getsignal(kind) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(kind, server.handle_exit)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn repeats the signal when it has ended
         server.run(sockets=[listening])
 

@@ -1,4 +1,4 @@
-"""SIGTERM, SIGHUP and Ctrl-C during training: finish the step, save, stop. Otherwise they end the program at once."""
+"""Signals during training, such as SIGTERM and Ctrl-C: finish the step, save, stop. Otherwise they end the program."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from transformer_mt.errors import ENDING_SIGNALS, JOB_SIGNALS
+from transformer_mt.reporting.program import interrupt
 from transformer_mt.runtime.distributed import World
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
-if hasattr(signal, "SIGHUP"):  # the terminal was closed, or its connection was lost
-    SIGNALS.append(signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *ENDING_SIGNALS)
 NOTICE = "stopping after this step and saving a checkpoint; press Ctrl-C again to quit now"
 
 
@@ -66,7 +66,7 @@ class StopSignal:
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
             for kind in SIGNALS:
-                if signal.getsignal(kind) is not signal.SIG_IGN:  # set by a shell for background jobs, and by nohup
+                if not _is_taken(kind):
                     self._previous[kind] = signal.signal(kind, self._handle)
         return self
 
@@ -86,3 +86,9 @@ class StopSignal:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+
+
+def _is_taken(kind: int) -> bool:
+    """Whether a signal is ignored, as a shell does for background jobs, or a program has its own use for it."""
+    handler = signal.getsignal(kind)
+    return handler not in (signal.SIG_DFL, interrupt) if kind in JOB_SIGNALS else handler is signal.SIG_IGN

@@ -12,7 +12,7 @@ def interrupted_error(folder: Path | None) -> TmtError:
     """What an interrupted training can go on from. folder: of the run; None: it had not begun"""
     saved = RunDirectory(folder).checkpoints.steps() if folder is not None else []
     if saved:
-        problem = f"interrupted; the last checkpoint is of step {saved[-1]:,}"
-        return TmtError(problem, remedy="Run the same command again to continue there.", exit_code=INTERRUPTED)
-    problem, remedy = "interrupted; there is no checkpoint yet", "The same command starts from the beginning."
-    return TmtError(problem, remedy=remedy, exit_code=INTERRUPTED)
+        again, last = "Run the same command again to continue there.", saved[-1]
+        return TmtError(f"interrupted; the last checkpoint is of step {last:,}", remedy=again, exit_code=INTERRUPTED)
+    begin = "The same command starts from the beginning."
+    return TmtError("interrupted; there is no checkpoint yet", remedy=begin, exit_code=INTERRUPTED)
