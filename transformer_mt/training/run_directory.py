@@ -273,9 +273,9 @@ class RunDirectory:
         return (starts_of(self.folder) or [{}])[-1]
 
     @property
-    def has_begun(self) -> bool:
-        """Whether there was a start of this run."""
-        return bool(starts_of(self.folder))
+    def starts(self) -> list[dict[str, Any]]:
+        """Facts about each start of this run, oldest first."""
+        return starts_of(self.folder)
 
     def close(self) -> None:
         """Release the lock, so that other processes may train here."""

@@ -73,6 +73,26 @@ def corpus_files_of(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
 
 
+def other_code(history: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> list[str]:
+    """The commit and the packages of this start that differ from those that the run began with, as `torch 2.9 -> 2.13`.
+
+    history: the starts so far; those before a start from step 0 left nothing behind. Unknown versions count as equal.
+    """
+    began: Mapping[str, Any] = next((one for one in reversed(history) if not one.get(FROM_STEP)), {})
+    before, now = ({"git": one.get("git"), **_versions(one)} for one in (began, facts))
+    unknown = (None, "none", "not installed")
+    return [
+        f"{name} {before[name]} -> {now[name]}"
+        for name in now
+        if before.get(name) not in (*unknown, now[name]) and now[name] not in unknown
+    ]
+
+
+def _versions(facts: Mapping[str, Any]) -> dict[str, Any]:
+    packages = facts.get("packages")
+    return dict(packages) if isinstance(packages, dict) else {}
+
+
 def facts_of(
     corpus: list[dict[str, Any]],
     tokenizers: str = "",

@@ -7,6 +7,7 @@ from typing import Any
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
 from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.training.run_facts import other_code
 from transformer_mt.training.schedules.base import ends_with
 from transformer_mt.workflows.parents import keep_parent
 
@@ -16,7 +17,7 @@ def open_run(
 ) -> list[str]:
     """Open the folder of the run. Returns notes for the user. facts: of this start"""
     aside = run.move_aside() if fresh else None
-    begins_again = run.has_begun and not run.checkpoints.steps()
+    starts, goes_on = run.starts, bool(run.checkpoints.steps())
     try:
         changed = run.open(config, facts)
         if parent is not None:
@@ -26,7 +27,10 @@ def open_run(
             run.bring_back(aside)
         raise
     notes = [f"previous run moved to {aside}"] if aside is not None else []
-    notes += ["note       an earlier start of this run saved nothing; it begins again"] if begins_again else []
+    if starts and not goes_on:
+        notes.append("note       an earlier start of this run saved nothing; it begins again")
+    if goes_on and (other := other_code(starts, facts)):
+        notes.append(f"note       goes on with other code than it began with: {', '.join(other)}")
     notes += [f"changed since the run started (old | new): {line}" for line in changed]
     end = ends_with(config.training)
     ends = (f"training.{end}:", "training.max_steps:")  # if max_steps was removed, max_epochs may now be the end
