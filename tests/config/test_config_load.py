@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -149,6 +151,36 @@ def test_differences_name_the_keys(file: Path) -> None:
     assert "tokenizer.kind: sentencepiece | spacy" in found
     assert "tokenizer.vocab_size: 8000 | absent" in found
     assert differences(one, one) == []
+
+
+CORPORA = [{"kind": "tsv", "files": f"{name}.tsv"} for name in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("corpora", "found"),
+    [
+        ([*CORPORA[:2], {**CORPORA[2], "weight": 2.0}], ["data.corpus.2.weight: 1.0 | 2.0"]),
+        ([CORPORA[0], {**CORPORA[1], "files": "d.tsv"}, CORPORA[2]], ["data.corpus.1.files: ['b.tsv'] | ['d.tsv']"]),
+        (CORPORA[1:], ["data.corpus: tsv a.tsv | nothing else"]),
+        ([*CORPORA, {"kind": "phrasebook"}], ["data.corpus: nothing else | phrasebook"]),
+        (
+            [{"kind": "text", "files": ["a.en", "a.de"]}, *CORPORA[1:]],
+            ["data.corpus: tsv a.tsv | text a.en ..."],
+        ),
+        ([CORPORA[0], {"kind": "phrasebook"}, *CORPORA[1:]][::-1], ["data.corpus: nothing else | phrasebook"]),
+        (CORPORA[::-1], ["data.corpus.0.files: ['a.tsv'] | ['c.tsv']", "data.corpus.2.files: ['c.tsv'] | ['a.tsv']"]),
+        (CORPORA[:1], ["data.corpus: tsv b.tsv, tsv c.tsv | nothing else"]),
+    ],
+)
+def test_of_several_corpora_only_the_difference_is_named(file: Path, corpora: list[Any], found: list[str]) -> None:
+    one, other = (load_config(file, [f"data.corpus={json.dumps(each)}"]) for each in (CORPORA, corpora))
+    assert differences(one, other) == found
+
+
+def test_corpora_in_another_order_are_all_named(file: Path) -> None:
+    both = [CORPORA[0], {"kind": "phrasebook"}]
+    one, other = (load_config(file, [f"data.corpus={json.dumps(each)}"]) for each in (both, both[::-1]))
+    assert differences(one, other) == ["data.corpus: tsv a.tsv, phrasebook | phrasebook, tsv a.tsv"]
 
 
 def test_a_config_cannot_be_changed(file: Path) -> None:

@@ -96,6 +96,33 @@ def test_limits_and_numbers_of_checkpoints_may_change(run: RunDirectory):
     assert load_config(run.folder / "config.yaml") == later
 
 
+def test_validations_may_come_at_other_steps_if_the_learning_rate_does_not_depend_on_them(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    assert run.open(config_of(validate_every=500), facts_of(FILES)) == ["training.validate_every: None | 500"]
+    other = RunDirectory(run.folder.with_name("plateau"))
+    other.open(config_of(schedule="plateau"), facts_of(FILES))
+    with pytest.raises(TmtError, match=r"training\.validate_every: None \| 500"):
+        other.open(config_of(schedule="plateau", validate_every=500), facts_of(FILES))
+    other.close()
+
+
+def test_a_refused_config_names_the_way_to_train_the_model_further(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+
+    def remedy() -> str:
+        with pytest.raises(TmtError, match="a run with another config") as failure:
+            run.open(config_of(warmup_steps=9), facts_of(FILES))
+        return failure.value.remedy
+
+    assert "start_from" not in remedy(), "there is no model"
+    run.checkpoints.path(5).mkdir(parents=True)
+    assert "make one with tmt average --run " in remedy()
+    run.model.mkdir()
+    (run.model / "model.safetensors").touch()
+    assert f"start a run of another name with training.start_from={run.folder}." in remedy()
+    assert "tmt average" not in remedy()
+
+
 def test_keys_that_affect_the_monitored_bleu_may_not_change(run: RunDirectory):
     run.open(config_of(bleu_sentences=20), facts_of(FILES))
     run.open(config_of(bleu_sentences=30), facts_of(FILES))  # BLEU is only shown: the loss decides

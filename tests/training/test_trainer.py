@@ -561,6 +561,19 @@ def test_a_long_epoch_saves_checkpoints_by_the_clock_and_a_killed_run_continues_
     assert (state.best, state.recent, state.ranking) == (whole.state.best, whole.state.recent, whole.state.ranking)
 
 
+def test_validations_may_come_more_often_in_a_run_that_goes_on(numbers: Any, tmp_path: Path):
+    whole = numbers.trainer(tmp_path / "whole", max_epochs=2)
+    whole.train()
+    interrupted = numbers.trainer(tmp_path / "changed", max_epochs=2)
+    interrupt_at(interrupted, 5, signal.SIGTERM)
+    with pytest.raises(TmtError, match="interrupted at step 5;"):
+        interrupted.train()
+    changed = numbers.trainer(tmp_path / "changed", max_epochs=2, validate_every=4)
+    changed.train()
+    assert [record["step"] for record in records(tmp_path / "changed", "validation")] == [8, 12, 16, 20, 22]
+    assert same(weights(whole), weights(changed))
+
+
 def test_checkpoint_every_replaces_the_clock(numbers: Any, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(agreement, "SAVE_SECONDS", 0.0)
     trainer = numbers.trainer(tmp_path, max_epochs=1, checkpoint_every=4)

@@ -51,6 +51,14 @@ def test_a_run_that_saved_nothing_says_that_it_begins_again(run: RunDirectory):
     assert moved.startswith("previous run moved to ")
 
 
+def test_other_steps_of_validations_are_noted(run: RunDirectory):
+    open_run(run, config_of(), facts_of(FILES))
+    save(run, 5)
+    changed, note = open_run(run, config_of(validate_every=500), facts_of(FILES))
+    assert changed == "changed since the run started (old | new): training.validate_every: None | 500"
+    assert note.startswith("validations come at other steps now: training.patience and the best checkpoint")
+
+
 def facts(git: str = "d3efdf6", processes: int = 1, **packages: str) -> dict[str, Any]:
     """Those of a start with this code."""
     own = facts_of(FILES, processes=processes)

@@ -98,13 +98,32 @@ def dump_config(config: Config) -> str:
 
 
 def differences(one: BaseModel, other: BaseModel) -> list[str]:
-    """The keys that differ, as lines `key: value of one | value of other`."""
-    left, right = flat_values(one), flat_values(other)
-    return [
-        f"{key}: {left.get(key, 'absent')} | {right.get(key, 'absent')}"
-        for key in dict.fromkeys([*left, *right])
-        if left.get(key, "absent") != right.get(key, "absent")
-    ]
+    """The keys that differ, as lines `key: value of one | value of other`. Of a list of corpora, only what differs."""
+    return _differences(flat_values(one), flat_values(other))
+
+
+def _differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
+    found = []
+    for key in dict.fromkeys([*left, *right]):
+        values = left.get(key, "absent"), right.get(key, "absent")
+        if values[0] == values[1]:
+            continue
+        if not all(isinstance(value, list) and isinstance((value or [0])[0], dict) for value in values):
+            found.append(f"{key}: {values[0]} | {values[1]}")
+        elif [entry["kind"] for entry in values[0]] == [entry["kind"] for entry in values[1]]:
+            pairs = enumerate(zip(*values, strict=True))
+            found += [line for n, pair in pairs for line in _differences(*(flat(one, f"{key}.{n}") for one in pair))]
+        else:
+            only = [[entry for entry in own if entry not in other] for own, other in (values, values[::-1])]
+            shown = only if any(only) else values  # else they have another order
+            found.append(f"{key}: {' | '.join(', '.join(map(_short, one)) or 'nothing else' for one in shown)}")
+    return found
+
+
+def _short(corpus: Mapping[str, Any]) -> str:
+    """The kind of a corpus and its first file, if it names one."""
+    files = next((one for name in ("files", "train") if isinstance(one := corpus.get(name), list) and one), [])
+    return " ".join([str(corpus["kind"]), *map(str, files[:1]), *(["..."] if files[1:] else [])])
 
 
 def flat_values(config: BaseModel) -> dict[str, Any]:

@@ -33,6 +33,7 @@ CHANGEABLE = (
     "training.max_steps",
     "training.max_minutes",
     "training.patience",
+    "training.validate_every",
     "training.keep_last",
     "training.keep_best",
     "training.average",
@@ -329,13 +330,19 @@ class RunDirectory:
         if known is None:
             return []
         changed = differences(known, config)
-        fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
+        fixed: tuple[str, ...] = BLEU_KEYS if config.training.monitor == "bleu" else ()
+        fixed += ("training.validate_every",) if config.training.schedule == "plateau" else ()  # sets the learning rate
         refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
         if refused:
             start, only_at_start = config.training.start_from, any(line.startswith(START) for line in refused)
             note = "A run reads training.start_from only at its start. " if only_at_start else ""
             again = f"Choose another --run-dir or name, restore the old values, or start again with {FRESH};"
             again += " that moves the previous run to NAME.1."
+            has_model = (self.model / WEIGHTS).exists()
+            if not only_at_start and (has_model or self.checkpoints.steps()):
+                make = "" if has_model else f"make one with tmt average --run {self.folder} --last 1, and "
+                again += f" To train its model further with other settings, {make}start a run of another name with"
+                again += f" training.start_from={self.folder}."
             if start is not None and self.contains(path_of(start)):
                 again = "Choose another --run-dir or name: a run cannot start from its own model."
             raise TmtError(

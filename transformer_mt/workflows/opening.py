@@ -36,4 +36,6 @@ def open_run(
     ends = (f"training.{end}:", "training.max_steps:")  # if max_steps was removed, max_epochs may now be the end
     if end and any(line.startswith(ends) for line in changed):
         notes.append("the learning rate of further updates jumps, because its schedule now ends at another step")
+    if any(line.startswith("training.validate_every:") for line in changed):
+        notes.append("validations come at other steps now: training.patience and the best checkpoint depend on them")
     return notes
