@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.doctor import DataReport, PairCounts
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.errors import visible
 from transformer_mt.reporting.table import Line, aligned
 from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
 from transformer_mt.workflows.data_remarks import remarks as remarks
@@ -39,7 +40,8 @@ def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
     for split, examples in report.examples.items():
         lines += ["", f"pairs of {split}:"]
         for number, pair in enumerate(examples):
-            sides = [f"  {code}: {text}" for code, text in zip(report.codes(split, number), pair, strict=True)]
+            coded = zip(report.codes(split, number), pair, strict=True)
+            sides = [f"  {code}: {visible(text)}" for code, text in coded]
             lines += [wrapped(line, columns, len("  de: ")) for line in sides] if columns else sides
     for number, remark in enumerate(remarks(report)):
         lines += [""] if number == 0 else []
