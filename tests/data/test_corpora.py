@@ -120,7 +120,6 @@ def test_a_missing_file_is_reported_before_anything_is_read(tmp_path: Path) -> N
         {"files": "a.tsv", "validation": "b.tsv"},
         {"train": "a.tsv", "validation": "b.tsv", "test": {"train": "c.tsv"}},
         {"train": "a.tsv", "validation": "b.tsv", "test": {"../up": "c.tsv"}},
-        {"train": "a.tsv"},
         {},
     ],
 )
