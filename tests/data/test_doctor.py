@@ -149,7 +149,7 @@ def test_each_of_several_corpora_is_reported_and_one_without_training_pairs_gets
     (remark,) = (one for one in remarks(report) if one.text.startswith("corpus"))
     assert remark.text == (
         f"corpus 2 ({names[1]}) gives no training pairs: of 40, 'duplicate' drops 40;"
-        " its weight 5 and tag <copy> have no effect"
+        " without effect: weight 5, tag <copy>"
     )
     assert "remove this one" in remark.remedy
     rows = [line.split() for line in report_lines(report)]

@@ -174,9 +174,9 @@ def test_large_shares_for_validation_and_test_are_reported_with_the_keys_to_writ
 
 def test_pairs_that_a_test_set_has_twice_are_reported() -> None:
     remark = _only(repeated={"validation": 0, "news": 10})
-    assert remark.text == "10 pairs of news are equal to an earlier one: kept, as test sets are not changed"
+    assert remark.text == "10 pairs of news equal to an earlier one: kept, as test sets are not changed"
     assert "Remove them" in remark.remedy
-    assert _only(repeated={"validation": 1}).text.startswith("1 pair of validation is equal to an earlier one: kept")
+    assert _only(repeated={"validation": 1}).text.startswith("1 pair of validation equal to an earlier one: kept")
 
 
 def _with(split: str, side: str | None = None, **figures: Any) -> dict[str, Any]:

@@ -212,10 +212,10 @@ def _held_out(report: DataReport) -> Iterator[Remark]:
     """Many pairs of validation and test that are a share of a corpus: the default takes a fifth of it."""
     if max(report.by_share.values(), default=0) > MANY_HELD_OUT:
         counts = " and ".join(f"{pairs:,} pairs for {split}" for split, pairs in report.by_share.items())
-        keys = ", ".join(f"{split}: {MOST_HELD_OUT}" for split in report.by_share)
+        keys = "{" + ", ".join(f"{split}: {MOST_HELD_OUT}" for split in report.by_share) + "}"
         yield Remark(
             f"{counts} are a share of the corpus: training does not learn from them, and validation takes long",
-            f"A thousand pairs are enough to compare models. Set in data.corpus:  split: {{{keys}}}",
+            f"A thousand pairs are enough to compare models. Set in data.corpus:  split: {keys}",
         )
 
 
@@ -236,9 +236,8 @@ def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Rem
 
 def _repetitions(split: str, pairs: int) -> Iterator[Remark]:
     if pairs:
-        verb = "is" if pairs == 1 else "are"
         yield Remark(
-            f"{number_of(pairs, 'pair')} of {split} {verb} equal to an earlier one: kept, as test sets are not changed",
+            f"{number_of(pairs, 'pair')} of {split} equal to an earlier one: kept, as test sets are not changed",
             "Each copy counts in the scores, and makes their ± too small. Remove them, unless the set is published.",
         )
 
@@ -260,7 +259,7 @@ def _unused_corpora(report: DataReport) -> Iterator[Remark]:
             rules = ", ".join(f"'{rule}' drops {count:,}" for rule, count in one.dropped.items())
             keys = [f"weight {one.weight:g}"] if one.weight != 1 else []
             keys += [f"tag {one.tag}"] if one.tag is not None else []
-            effect = f"; its {' and '.join(keys)} {'has' if len(keys) == 1 else 'have'} no effect" if keys else ""
+            effect = f"; without effect: {', '.join(keys)}" if keys else ""
             yield Remark(
                 f"corpus {one.number} ({one.name}) gives no training pairs: of {one.read:,}, {rules}{effect}",
                 "If another corpus has the same pairs, remove this one, or name it first: the first of equal pairs is"
