@@ -17,6 +17,7 @@ import pytest
 
 from tests.forks import executable
 from transformer_mt.cli.train import train
+from transformer_mt.errors import TmtError
 from transformer_mt.reporting.history import points, read_history
 
 pytestmark = pytest.mark.slow
@@ -153,7 +154,24 @@ def test_one_process_continues_a_run_of_two(together: tuple[Path, str, str], cap
     train(folder / "numbers.yaml", [*DETERMINISTIC, "training.max_epochs=5"], folder / "two")
     err = capfd.readouterr().err
     assert "now 1 instead of 2 processes: each update takes 0.5 times the data" in err
+    assert "times the data; training.accumulate=2 would keep it the same" in err
     assert "resumed at step" in err
+
+
+def test_one_process_that_accumulates_goes_on_as_two_would(together: tuple[Path, str, str], capfd):
+    """The positions in the plan stay: the losses are those of the run that two processes did not stop."""
+    folder, _, _ = together
+    code, _, err = finished(under_torchrun(folder / "numbers.yaml", folder / "fewer", "training.max_steps=20"))
+    assert code == 0, err
+    train(folder / "numbers.yaml", [*DETERMINISTIC, "training.accumulate=2"], folder / "fewer")
+    err = capfd.readouterr().err
+    assert "now 1 instead of 2 processes: each update takes as much data as before" in err
+    assert "resumed at step 20 (epoch 2, 6 of 14 updates done)" in err
+    one = losses(folder / "fewer")["validation"][-1]
+    train(folder / "numbers.yaml", [*DETERMINISTIC, "training.accumulate=2"], folder / "alone")
+    assert one == pytest.approx(losses(folder / "alone")["validation"][-1], abs=1e-5)
+    with pytest.raises(TmtError, match=r"training.accumulate: 2 \| 3"):
+        train(folder / "numbers.yaml", [*DETERMINISTIC, "training.accumulate=3"], folder / "fewer")
 
 
 def test_an_error_is_printed_once(together: tuple[Path, str, str]):

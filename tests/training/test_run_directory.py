@@ -106,6 +106,15 @@ def test_validations_may_come_at_other_steps_if_the_learning_rate_does_not_depen
     other.close()
 
 
+def test_accumulation_may_change_if_an_update_stays_as_large_as_in_an_earlier_start(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES, processes=4))
+    assert run.open(config_of(accumulate=4), facts_of(FILES)) == ["training.accumulate: 1 | 4"]
+    run.open(config_of(accumulate=2), facts_of(FILES, processes=2))
+    for accumulate in (1, 3):
+        with pytest.raises(TmtError, match=rf"training.accumulate: 2 \| {accumulate}"):
+            run.open(config_of(accumulate=accumulate), facts_of(FILES, processes=2))
+
+
 def test_a_refused_config_names_the_way_to_train_the_model_further(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
 

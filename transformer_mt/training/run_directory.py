@@ -24,7 +24,14 @@ from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
-from transformer_mt.training.run_facts import FROM_STEP, SETTINGS, changed_files, config_of_run, starts_of
+from transformer_mt.training.run_facts import (
+    FROM_STEP,
+    SETTINGS,
+    batches_of_updates,
+    changed_files,
+    config_of_run,
+    starts_of,
+)
 
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
@@ -222,7 +229,7 @@ class RunDirectory:
                 remedy = f"Bring the old file back, or start again with {FRESH}; that moves the previous run to NAME.1."
                 raise TmtError("the file is damaged", place=self.folder / FACTS, remedy=remedy)
             self._require_checkpoints(history)
-            changed = self.require_same(config)
+            changed = self.require_same(config, facts.get("processes", 1))
             if history:
                 self.require_same_corpus(facts)
             settings = without_credentials_in(config.model_dump(mode="json"))
@@ -248,13 +255,13 @@ class RunDirectory:
                 f" training.start_from={self.folder}. Or start again with {FRESH}; that moves this run to NAME.1.",
             )
 
-    def found(self, config: Config) -> Found:
+    def found(self, config: Config, processes: int = 1) -> Found:
         """What is here of the run of this config."""
         history = starts_of(self.folder)
         if not history:
             return Found()
         try:
-            self.require_same(config)
+            self.require_same(config, processes)
         except TmtError:
             return Found(is_another=True)
         first = {key: value for key, value in history[0].items() if key != "finished"}
@@ -324,15 +331,21 @@ class RunDirectory:
                 remedy=f"Prepare it with the packages of the run (run.json names them), or start again with {FRESH}.",
             )
 
-    def require_same(self, config: Config) -> list[str]:
-        """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
+    def require_same(self, config: Config, processes: int = 1) -> list[str]:
+        """The keys that differ from the run's config. Raises TmtError if one of them may not change.
+
+        training.accumulate may, if an update of these processes has as many batches as in an earlier start.
+        """
         known = config_of_run(self.folder)
         if known is None:
             return []
         changed = differences(known, config)
         fixed: tuple[str, ...] = BLEU_KEYS if config.training.monitor == "bleu" else ()
         fixed += ("training.validate_every",) if config.training.schedule == "plateau" else ()  # sets the learning rate
-        refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
+        free: tuple[str, ...] = CHANGEABLE
+        if processes * config.training.accumulate in batches_of_updates(starts_of(self.folder)):
+            free = (*CHANGEABLE, "training.accumulate:")
+        refused = [line for line in changed if line.startswith(fixed) or not line.startswith(free)]
         if refused:
             start, only_at_start = config.training.start_from, any(line.startswith(START) for line in refused)
             note = "A run reads training.start_from only at its start. " if only_at_start else ""

@@ -88,6 +88,15 @@ def other_code(history: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -
     ]
 
 
+def batches_of_updates(history: Sequence[Mapping[str, Any]]) -> set[int]:
+    """How many batches an update had, of all processes together, in the starts of a run."""
+    found = set[int]()
+    for one in history:
+        with suppress(KeyError, TypeError, ValueError):
+            found.add(int(one["processes"]) * int(one[SETTINGS]["training"]["accumulate"]))
+    return found
+
+
 def _versions(facts: Mapping[str, Any]) -> dict[str, Any]:
     packages = facts.get("packages")
     return dict(packages) if isinstance(packages, dict) else {}

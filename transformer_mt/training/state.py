@@ -35,6 +35,7 @@ class TrainState:
     plan_window, plan_batch:  the place of the next update in the plan of the epoch, for any number of processes
     plan_windows, plan_batches:  windows of the epoch, and batches of the window (0: not known), when this was saved; an
               older version, which did not write them, counts as 0 windows
+    plan_update:    batches of an update, of all processes, when this was saved; 0: not known
     stopped:  why training ended; empty while it continues
     """
 
@@ -64,6 +65,7 @@ class TrainState:
     plan_batch: int = 0
     plan_windows: int = 1
     plan_batches: int = 0
+    plan_update: int = 0
     interrupted: list[int] = field(default_factory=list)
     recent: list[int] = field(default_factory=list)
     stopped: str = ""
@@ -159,7 +161,10 @@ class TrainState:
         self.recent_nll, self.recent_tokens, self.recent_seconds = 0.0, 0, 0.0
         return is_best
 
-    def rescale_world(self, world: int) -> None:
-        """Continue with another number of processes, at the same batch. `update` is rounded down."""
-        self.update = self.update * self.world // world
+    def rescale_world(self, world: int, before: int = 0, now: int = 0) -> None:
+        """Continue with another number of processes, at the same batch. `update` is rounded down.
+
+        before, now: batches of an update; 0: as many as processes
+        """
+        self.update = self.update * (before or self.world) // (now or world)
         self.world = world

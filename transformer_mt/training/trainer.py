@@ -269,7 +269,7 @@ class Trainer:
         """Save a checkpoint with the states of the random generators of all processes."""
         self._collect()
         self.state.record_checkpoint(self.settings)
-        self.state.plan_windows = self.batches.windows
+        self.state.plan_windows, self.state.plan_update = self.batches.windows, self.batches.of_update
         self.state.plan_batches = self.batches.batches_in(self.state.cursor)
         states = self.world.gather(random_states(self.machine.device))
         self.world.from_main(lambda: self._write(states), "the checkpoint to be written")
@@ -336,11 +336,14 @@ class Trainer:
             self.world.from_main(self._remove_old)
         state, former, size = self.state, self.state.world, self.world.size
         self._restore_place()
+        before, now = state.plan_update or state.world * self.settings.accumulate, self.batches.of_update
         if former != size:
-            self.events.say(
-                f"now {size} instead of {former} processes: each update takes {size / former:g} times the data"
-            )
-            state.rescale_world(size)
+            other = f"now {size} instead of {former} processes: each update takes"
+            accumulate, rest = divmod(before, size)
+            keeps = "" if rest else f"; training.accumulate={accumulate} would keep it the same"
+            data = "as much data as before" if now == before else f"{now / before:g} times the data{keeps}"
+            self.events.say(f"{other} {data}")
+        state.rescale_world(size, before, now)
         updates = self.batches.updates(state.epoch)
         self.events.record("resumed", step=state.step, epoch=state.epoch)
         self.events.say(
@@ -361,6 +364,7 @@ class Trainer:
             )
             state.epoch, state.plan_window, state.plan_batch = found
             state.update, state.world = self.batches.updates_before(found), self.world.size
+            state.plan_update = self.batches.of_update
 
     def _load(self, checkpoint: Checkpoint) -> None:
         """Restore state, weights, optimizer and random generators."""

@@ -266,7 +266,9 @@ def find_run(world: World, folder: Path, config: Config, programs: Mapping[int, 
     if not world.has_several_hosts:
         return []
     names = {rank: one.host for rank, one in programs.items()}
-    on_hosts = world.on_each_host(lambda: RunDirectory(folder).found(config), "the checkpoints of the machines")
+    on_hosts = world.on_each_host(
+        lambda: RunDirectory(folder).found(config, world.size), "the checkpoints of the machines"
+    )
     newer = newer_than_first(on_hosts)
     if len({one.run for one in newer.values()}) > 1:
         listed = ", ".join(f"{names[rank]}: step {one.step:,}" for rank, one in newer.items())

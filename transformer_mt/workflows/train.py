@@ -138,7 +138,7 @@ def _train(
     of_hosts = [*notes, *(restart_notes() if programs else ())]
     if not fresh:  # before the data is prepared, which may take long
         of_hosts += find_run(world, folder, config, programs)
-        world.from_main(lambda: run.require_same(config))
+        world.from_main(lambda: run.require_same(config, world.size))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
     prepared, of_data = prepare_on_hosts(world, config, parent, folder, programs, fresh)
