@@ -177,6 +177,16 @@ def test_of_several_corpora_only_the_difference_is_named(file: Path, corpora: li
     assert differences(one, other) == found
 
 
+def test_lists_of_parallel_files_are_no_corpora(file: Path) -> None:
+    def text(*names: str) -> str:
+        files = [{"source": f"{name}.de", "target": f"{name}.en"} for name in names]
+        return f"data.corpus={json.dumps([{'kind': 'text', 'train': files, 'validation': files[0]}])}"
+
+    (found,) = differences(load_config(file, [text("a")]), load_config(file, [text("a", "b")]))
+    before, now = found.removeprefix("data.corpus.0.train: ").split(" | ")
+    assert ("b.de" in before, "b.de" in now) == (False, True)
+
+
 def test_corpora_in_another_order_are_all_named(file: Path) -> None:
     both = [CORPORA[0], {"kind": "phrasebook"}]
     one, other = (load_config(file, [f"data.corpus={json.dumps(each)}"]) for each in (both, both[::-1]))

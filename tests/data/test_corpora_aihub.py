@@ -14,6 +14,7 @@ from openpyxl import Workbook
 from transformer_mt.corpora.aihub import AihubCorpus
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.errors import TmtError
+from transformer_mt.files.encodings import BROKEN, MARKED
 
 HEADER = ["SID", "원문", "번역문"]
 ROWS = [[1, "하나", "one"], [2, "둘", "two"]]
@@ -130,6 +131,20 @@ def test_json_in_cp949_is_read_and_another_encoding_gets_a_remedy_that_this_kind
     file.write_bytes(text.encode("cp949") + b"\xff")
     assert "iconv" in _error(file).remedy
     assert "encoding:" not in _error(file).remedy
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_broken_bytes_are_marked_on_request(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"a.{kind}"
+    rows = [{"ko": korean, "en": english} for korean, english in PAIRS * 40]
+    rows.insert(1, {"ko": "셋", "en": "thrXee"})
+    table = "SID,원문,번역문\n" + "".join(f"{n},{row['ko']},{row['en']}\n" for n, row in enumerate(rows))
+    text = table if kind == "csv" else json.dumps(rows, ensure_ascii=False)
+    file.write_bytes(text.encode().replace(b"X", b"\xff"))
+    corpus = _corpus(file)
+    corpus.errors = MARKED
+    assert _sides(corpus) == [PAIRS[0], ("셋", f"thr{BROKEN}ee"), *(PAIRS * 40)[1:]]
+    assert _error(file).message
 
 
 def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path) -> None:

@@ -198,6 +198,27 @@ def test_pairs_with_broken_bytes_are_dropped_on_request(
         workshop.prepare(options)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp949"])
+def test_broken_bytes_of_a_header_and_of_other_encodings_are_marked_in_ranges(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    rows = [f"나무 {number}\ttree {number}\t-\n" for number in range(60)]
+    rows[20] = "나무 20\tXtree\t-\n"
+    content = ("ko\ten\tXnote\n" + "".join(rows)).encode(encoding).replace(b"X", b"\xff")
+    (workshop.folder / "a.tsv").write_bytes(content)
+    file = str(workshop.folder / "a.tsv")
+    options = {"kind": "tsv", "files": file, "source_column": "ko", "target_column": "en", "encoding": encoding}
+    outcomes = []
+    for size in (parts.RANGE_BYTES, 128):
+        monkeypatch.setattr(parts, "RANGE_BYTES", size)
+        folder = str(workshop.folder / f"prepared-{size}")
+        prepared = workshop.prepare(options, prepared=folder, cleaning={"invalid": "drop"})
+        assert prepared.report.pairs["all"].dropped == {"invalid bytes": 1}
+        outcomes.append([workshop.sentences(prepared, split) for split in ("train", "validation", "test")])
+    assert outcomes[0] == outcomes[1]
+    assert sum(map(len, outcomes[0])) == 59
+
+
 def test_several_compressed_files_are_read_by_the_workers(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         with gzip.open(workshop.folder / f"part-{number}.tsv.gz", "wt", encoding="utf-8") as file:

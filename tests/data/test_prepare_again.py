@@ -488,6 +488,21 @@ def test_a_damaged_text_file_is_reported(workshop: Any, content: bytes, message:
     assert "--force" in caught.value.remedy
 
 
+def test_read_only_data_of_a_corpus_with_other_times_is_used(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = workshop.whole(workshop.numbered(40))
+    config = workshop.config(corpus)
+    folder = prepare(config).folder
+    before = _contents(folder)
+    os.utime(corpus["files"], ns=(1, 1))
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("transformer_mt.data.current.replace_text", refused)
+    assert not prepare(config).is_new
+    assert _contents(folder) == before
+
+
 def test_a_file_that_is_changed_while_it_is_read_is_an_error(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges of the old content would cut lines of the new one in two."""
     corpus = workshop.whole(workshop.numbered(40))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -572,6 +573,17 @@ def test_validations_may_come_more_often_in_a_run_that_goes_on(numbers: Any, tmp
     changed.train()
     assert [record["step"] for record in records(tmp_path / "changed", "validation")] == [8, 12, 16, 20, 22]
     assert same(weights(whole), weights(changed))
+
+
+def test_a_checkpoint_is_saved_once_in_each_interval_of_the_clock(numbers: Any, tmp_path: Path, monkeypatch):
+    clock = itertools.count()  # a "second" for each look at it; an update has several
+    monkeypatch.setattr(agreement.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(agreement, "SAVE_SECONDS", 60.0)
+    trainer = numbers.trainer(tmp_path, max_epochs=None, max_steps=60, validate_every=1000)
+    trainer.train()
+    looks = next(clock)
+    assert looks > 300
+    assert looks // 80 <= len(trainer.state.interrupted) <= looks // 60
 
 
 def test_checkpoint_every_replaces_the_clock(numbers: Any, tmp_path: Path, monkeypatch):

@@ -687,7 +687,13 @@ def test_a_direction_alone_has_no_mean(make):
 def test_runs_of_other_code_versions_and_devices_are_named(make):
     """They stay in the mean: the reader decides."""
     first = {"git": "abc", "packages": {"torch": "2.13.0"}, "processes": 1, "device": "cpu (2 threads), float32"}
-    others = [{}, {"git": "abc+changes"}, {"packages": {"torch": "2.12.0"}}, {"processes": 2}, {"device": "cuda"}]
+    others = [
+        {"packages": {"torch": "2.13.0", "spacy": "not installed"}},
+        {"git": "abc+changes"},
+        {"packages": {"torch": "2.12.0"}},
+        {"processes": 2},
+        {"device": "cuda"},
+    ]
     for seed, other in enumerate(others):
         file = make(f"s{seed}", seed=seed) / "run.json"
         (start,) = json.loads(file.read_text())
@@ -696,10 +702,10 @@ def test_runs_of_other_code_versions_and_devices_are_named(make):
     found = compare_runs()
     assert [group.names for group in found.groups] == [["older", "s0", "s1", "s2", "s3", "s4"]]
     assert found.notes == [
-        "s1 were trained by other code than s0 (run.json: git)",
-        "s2 were trained with other versions of packages than s0 (run.json: packages)",
-        "s3 were trained by another number of processes than s0 (run.json: processes)",
-        "s4 were trained on another device, with other threads, or in another number format than s0 (run.json: device)",
+        "other code trained s1 than s0 (run.json: git)",
+        "other versions of packages trained s2 than s0 (run.json: packages)",
+        "another number of processes trained s3 than s0 (run.json: processes)",
+        "another device, number of threads or number format trained s4 than s0 (run.json: device)",
     ]
 
 
@@ -714,6 +720,37 @@ def test_a_test_set_that_was_elsewhere_is_the_same_if_its_sentences_are(make):
         ["/here/new.en", "/there/other.en"],
     ]
     assert found.groups[0].scores["/here/new.en"]["bleu"].mean == 10.5
+
+
+def test_no_score_is_lost_where_a_run_has_two_files_of_one_name_and_equal_sentences(make):
+    def entry(bleu, text):
+        return {"bleu": bleu, "signatures": {"bleu": "13a"}, "text": text}
+
+    make("c", scores={"/a/x.en": entry(10.0, "old")})
+    make("k", scores={"/a/x.en": entry(20.0, "new"), "/b/x.en": entry(30.0, "old")})
+    make("two", scores={"/b/x.en": entry(40.0, "old"), "/a/x.en": entry(41.0, "old")})
+    found = compare_runs()
+    assert [{name: one["bleu"] for name, one in run.scores.items()} for run in found.runs] == [
+        {"/a/x.en": 10.0},
+        {"/a/x.en": 20.0, "/b/x.en": 30.0},
+        {"/b/x.en": 40.0, "/a/x.en": 41.0},
+    ]
+    assert "/a/x.en: k translated other sentences than c" in found.notes
+
+
+def test_many_settings_of_a_corpus_stay_one_column(make):
+    make("a", data__corpus={"kind": "text", "train": "a.tsv", "validation": "v.tsv"})
+    make("b", data__corpus={"kind": "text", "files": "b.tsv", "weight": 2.0})
+    assert compare_runs().keys == ["data.corpus"]
+
+
+def test_a_direction_whose_sentences_are_unknown_makes_those_of_the_mean_unknown(make):
+    """An older version did not keep their checksum."""
+    for seed, other in enumerate(("9", None)):
+        make(f"s{seed}", scores=_scores_of_directions(20.0, 10.0, other=other), seed=seed, **DIRECTIONS)
+    found = compare_runs()
+    assert found.runs[1].scores["test mean"]["text"] is None
+    assert not [note for note in found.notes if "other sentences" in note]
 
 
 def test_settings_of_the_only_corpus_are_columns(make):

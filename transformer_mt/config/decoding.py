@@ -47,7 +47,7 @@ class DecodingConfig(Section):
         description="longest translation in tokens: this many times the tokens of the source, plus max_length_offset",
     )
     max_length_offset: NonNegative = Field(
-        30, le=4096, description="tokens that a translation may have beyond max_length_ratio times the source"
+        30, le=100_000, description="tokens that a translation may have beyond max_length_ratio times the source"
     )
     min_length_ratio: float = Field(
         0.0,

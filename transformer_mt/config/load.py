@@ -108,7 +108,7 @@ def _differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]
         values = left.get(key, "absent"), right.get(key, "absent")
         if values[0] == values[1]:
             continue
-        if not all(isinstance(value, list) and isinstance((value or [0])[0], dict) for value in values):
+        if key != "data.corpus" or not all(isinstance(value, list) for value in values):
             found.append(f"{key}: {values[0]} | {values[1]}")
         elif [entry["kind"] for entry in values[0]] == [entry["kind"] for entry in values[1]]:
             pairs = enumerate(zip(*values, strict=True))

@@ -22,6 +22,7 @@ from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOption
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.quoting import csv_rows
 from transformer_mt.errors import TmtError, at, number_of
+from transformer_mt.files.encodings import BROKEN
 from transformer_mt.files.lines import read_lines
 
 Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
@@ -180,7 +181,7 @@ def find_column(header: Sequence[str], column: str | int, place: str) -> int:
 
 def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
     """The error for an unknown column, with the most similar name if there is one."""
-    near = difflib.get_close_matches(column, found, n=1)
+    near = difflib.get_close_matches(column, list(map(_shown, found)), n=1)
     return TmtError(
         f"there is no column '{column}'" + (f"; did you mean '{near[0][:80]}'?" if near else ""),
         place=place,
@@ -188,9 +189,13 @@ def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
     )
 
 
+def _shown(cell: str) -> str:
+    return cell.replace(BROKEN, "\N{REPLACEMENT CHARACTER}")
+
+
 def listed(cells: Sequence[str], limit: int = 12, width: int = 40) -> str:
     """Cells for an error message: the first `limit` cells, each cut to `width` characters."""
-    short = [cell if len(cell) <= width else cell[: width - 1] + "…" for cell in cells[:limit]]
+    short = [_shown(cell if len(cell) <= width else cell[: width - 1] + "…") for cell in cells[:limit]]
     return " | ".join(short) + (" | …" if len(cells) > limit else "") if cells else "none"
 
 

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 
 STRICT, MARKED = "strict", "tmt-marked"  # what a decoder does with such bytes: an error, or BROKEN in their place
-BROKEN = "\udc80"  # half a surrogate pair, which no text in UTF-8 has
+BROKEN = "\udc80"  # half a surrogate pair, which no text in UTF-8 has, but for an escape in JSON
 WESTERN = ["cp1252", "cp1250"]
 OTHERS = ["cp949", "cp932", "gb18030", "big5", "euc_jp", "cp1251", "koi8_r", "cp1253", "cp1255"]
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more

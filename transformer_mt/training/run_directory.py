@@ -278,7 +278,7 @@ class RunDirectory:
 
     def _last_start(self) -> dict[str, Any]:
         """Facts about the last start of this run; empty if there was none."""
-        return (starts_of(self.folder) or [{}])[-1]
+        return (self.starts or [{}])[-1]
 
     @property
     def starts(self) -> list[dict[str, Any]]:

@@ -124,5 +124,5 @@ def _corpora_table(report: DataReport) -> list[Line]:
     rows: list[Line] = [["corpus", "", "read", "train", "weight", "share of an epoch"]]
     for one in report.corpora:
         figures = f"{one.read:,}", f"{one.train:,}", f"{one.weight:.2f}", f"{one.share:.1%}"
-        rows.append([str(one.number), one.name, *figures])
+        rows.append([str(one.number), visible(one.name), *figures])
     return rows

@@ -19,6 +19,7 @@ from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepare import Progress
 from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.errors import visible
 from transformer_mt.reporting import bars
 from transformer_mt.reporting.distributions import plot_data
 
@@ -44,7 +45,7 @@ def prepare_with(
     """The same for a checked config, with the tokenizers of a parent if there is one. accept: as `data.prepare`"""
 
     def say(message: str) -> None:
-        tqdm.write(message, sys.stderr)
+        tqdm.write(visible(message), sys.stderr)
 
     with _progress() as progress:
         prepared = prepare_data(config, force, progress, parent, cluster, say, accept)

@@ -35,11 +35,12 @@ _LEFT_OUT = {"name", "data.prepared", "data.workers", "training.tracker"} | {
 # Without a mean of checkpoints, these change nothing, if the best one is kept.
 KEPT = {f"training.{key}" for key in ("checkpoint_every", "keep_last", "keep_best", "average_checkpoints")}
 MADE_WITH = {  # in run.json, and a note for it
-    "git": "{others} were trained by other code than {first}",
-    "packages": "{others} were trained with other versions of packages than {first}",
-    "processes": "{others} were trained by another number of processes than {first}",
-    "device": "{others} were trained on another device, with other threads, or in another number format than {first}",
+    "git": "other code trained {others} than {first}",
+    "packages": "other versions of packages trained {others} than {first}",
+    "processes": "another number of processes trained {others} than {first}",
+    "device": "another device, number of threads or number format trained {others} than {first}",
 }
+_MOST_CORPUS_KEYS = 3  # that are columns of their own
 _LARGEST = 1e100  # not a score, and its square is a number
 
 
@@ -126,14 +127,24 @@ class Origin:
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
         tokenizers = str(starts[-1].get("tokenizers", ""))
-        made_with = {key: starts[-1].get(key) for key in MADE_WITH}
+        made_with = {key: _known(starts[-1].get(key)) for key in MADE_WITH}
         return cls(config, settings, corpus, tokenizers, parent, made_with, bool(ended), goes_on, has_other_history)
 
 
+def _known(value: Any) -> Any:
+    """A fact of run.json, without packages that were not installed: they may have changed nothing."""
+    if isinstance(value, dict):
+        return {name: version for name, version in value.items() if version != "not installed"}
+    return None if value == "none" else value
+
+
 def with_corpus_keys(origins: Sequence[Origin]) -> list[Origin]:
-    """With the settings of the corpus one by one, if each of them has only one, and all are of one kind."""
+    """With the settings of the corpus one by one, if each has one corpus, all of one kind, and few settings differ."""
     corpora = [one.settings["data.corpus"] for one in origins if one.settings is not None]
     if any(len(some) != 1 for some in corpora) or len({some[0]["kind"] for some in corpora}) != 1:
+        return list(origins)
+    flats = [flat(some[0], "data.corpus") for some in corpora]
+    if len({key for own in flats for other in flats for key in own if own[key] != other.get(key)}) > _MOST_CORPUS_KEYS:
         return list(origins)
     found = []
     for one in origins:
@@ -146,7 +157,7 @@ def with_corpus_keys(origins: Sequence[Origin]) -> list[Origin]:
 def with_common_names(scores: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[dict[str, Mapping[str, Any]]]:
     """The scores of several runs. A file of test sentences that was elsewhere for another run gets one name for all.
 
-    It is the same if its name and its sentences are.
+    It is the same if its name and its sentences are. A run with two such files keeps its own names.
     """
 
     def known_as(name: str, entry: Mapping[str, Any]) -> tuple[str, str]:
@@ -156,7 +167,11 @@ def with_common_names(scores: Sequence[Mapping[str, Mapping[str, Any]]]) -> list
     for some in scores:
         for name, entry in some.items():
             names.setdefault(known_as(name, entry), name)
-    return [{names[known_as(name, entry)]: entry for name, entry in some.items()} for some in scores]
+    found = []
+    for some in scores:
+        renamed = {names[known_as(name, entry)]: entry for name, entry in some.items()}
+        found.append(renamed if len(renamed) == len(some) else dict(some))
+    return found
 
 
 def _ends_of_schedule(starts: Sequence[Mapping[str, Any]]) -> list[str]:
