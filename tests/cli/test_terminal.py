@@ -140,6 +140,8 @@ def test_a_pipe_gets_plain_lines_and_the_results_alone_on_stdout(place: Path) ->
     assert not {"\r", "\x1b", "\x08"} & set(out + error)
     log = (place / "runs" / "small" / "train.log").read_text(encoding="utf-8")
     logged = [line.partition("  ")[2] for line in log.splitlines()]
+    results = [logged.pop(logged.index(line)) for line in out.splitlines()]
+    assert len(results) == 2, "the log has them, too"
     assert [line for line in error.splitlines() if not line.startswith("tmt: ")][-len(logged) :] == logged
 
 
