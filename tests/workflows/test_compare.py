@@ -688,8 +688,8 @@ def test_runs_of_other_code_versions_and_devices_are_named(make):
     """They stay in the mean: the reader decides."""
     first = {"git": "abc", "packages": {"torch": "2.13.0"}, "processes": 1, "device": "cpu (2 threads), float32"}
     others = [
-        {"packages": {"torch": "2.13.0", "spacy": "not installed"}},
-        {"git": "abc+changes"},
+        {"packages": {"torch": "2.13.0", "spacy": "3.8"}},
+        {"git": "abc+changes", "packages": {"torch": "2.13.0", "spacy": "not installed"}},
         {"packages": {"torch": "2.12.0"}},
         {"processes": 2},
         {"device": "cuda"},

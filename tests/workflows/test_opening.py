@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from transformer_mt.config.schema import Config
+from tests.training.test_run_directory import FILES, config_of
 from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.training.run_facts import facts_of
 from transformer_mt.workflows.opening import open_run
-
-FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
 
 @pytest.fixture
@@ -24,17 +22,6 @@ def run(tmp_path: Path) -> Iterator[RunDirectory]:
     directory = RunDirectory(tmp_path / "runs" / "one")
     yield directory
     directory.close()
-
-
-def config_of(**training: object) -> Config:
-    return Config.model_validate(
-        {
-            "name": "one",
-            "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
-            "tokenizer": {"kind": "character"},
-            "training": {"max_epochs": 3, **training},
-        }
-    )
 
 
 def save(run: RunDirectory, step: int) -> None:

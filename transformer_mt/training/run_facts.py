@@ -79,13 +79,8 @@ def other_code(history: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -
     history: the starts so far; those before a start from step 0 left nothing behind. Unknown versions count as equal.
     """
     began: Mapping[str, Any] = next((one for one in reversed(history) if not one.get(FROM_STEP)), {})
-    before, now = ({"git": one.get("git"), **_versions(one)} for one in (began, facts))
-    unknown = (None, "none", "not installed")
-    return [
-        f"{name} {before[name]} -> {now[name]}"
-        for name in now
-        if before.get(name) not in (*unknown, now[name]) and now[name] not in unknown
-    ]
+    before, now = versions_of(began), versions_of(facts)
+    return [f"{name} {before[name]} -> {new}" for name, new in now.items() if before.get(name, new) != new]
 
 
 def batches_of_updates(history: Sequence[Mapping[str, Any]]) -> set[int]:
@@ -97,9 +92,11 @@ def batches_of_updates(history: Sequence[Mapping[str, Any]]) -> set[int]:
     return found
 
 
-def _versions(facts: Mapping[str, Any]) -> dict[str, Any]:
+def versions_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The commit of the program, as `git`, and the versions of packages; without those that are unknown."""
     packages = facts.get("packages")
-    return dict(packages) if isinstance(packages, dict) else {}
+    found = {"git": facts.get("git"), **(packages if isinstance(packages, dict) else {})}
+    return {name: one for name, one in found.items() if one not in (None, "none", "not installed")}
 
 
 def facts_of(

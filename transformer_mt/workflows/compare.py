@@ -168,7 +168,10 @@ def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iter
     yield from _others("the corpus of {others} has other contents than that of {first}", names, corpora)
     yield from _others("{others} started from other weights than {first}", names, [one.parent for one in origins])
     for key, text in MADE_WITH.items():
-        yield from _others(f"{text} (run.json: {key})", names, [one.made_with.get(key) for one in origins])
+        values = [one.made_with.get(key) for one in origins]
+        if isinstance(first := next(filter(None, values), None), dict):  # what a run does not know counts as equal
+            values = [own and {name: own.get(name, known) for name, known in first.items()} for own in values]
+        yield from _others(f"{text} (run.json: {key})", names, values)
     counts = [
         one.config.training.bleu_sentences if one.config is not None and run.bleu is not None else 0
         for run, one in zip(runs, origins, strict=True)

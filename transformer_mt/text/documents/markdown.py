@@ -215,14 +215,14 @@ class _Reader:
 
     def _wrapped(self, block: Block) -> Block:
         source = self.text[block.start : block.end]
-        found = re.search(r"(\r\n|\r|\n)", source)
+        found = LINE_END.search(source)
         if found is None:
             return block
         second = self.lines[bisect_right(self.starts, block.start + found.end() - 1)]
         rest = self.text[second[0] : second[1]]
         prefix = re.match(r"[ \t>]*", rest)
         width = max(map(columns, LINE_END.split(source)))
-        return Block(block.pieces, block.line, block.write, Wrap(width, found[1] + (prefix[0] if prefix else "")))
+        return Block(block.pieces, block.line, block.write, Wrap(width, found[0] + (prefix[0] if prefix else "")))
 
 
 _HARD_BREAK = "\n"

@@ -22,7 +22,15 @@ from transformer_mt.evaluation.record import entries_of, is_damaged, read_scores
 from transformer_mt.reporting.curves import tokens_of
 from transformer_mt.reporting.history import Record, points, records_of
 from transformer_mt.reporting.notes import note
-from transformer_mt.training.run_facts import FROM_STEP, PARENT, SETTINGS, config_of_run, corpus_files_of, starts_of
+from transformer_mt.training.run_facts import (
+    FROM_STEP,
+    PARENT,
+    SETTINGS,
+    config_of_run,
+    corpus_files_of,
+    starts_of,
+    versions_of,
+)
 from transformer_mt.training.schedules.base import ends_with
 from transformer_mt.workflows.comparing.directions import with_means
 from transformer_mt.workflows.tuning.halving import STOPPED
@@ -127,15 +135,9 @@ class Origin:
         ended = [start for start in starts if "finished" in start]
         goes_on = bool(ended) and ended[-1] is not starts[-1] and ended[-1].get(SETTINGS) != starts[-1].get(SETTINGS)
         tokenizers = str(starts[-1].get("tokenizers", ""))
-        made_with = {key: _known(starts[-1].get(key)) for key in MADE_WITH}
+        versions, others = versions_of(starts[-1]), {key: starts[-1].get(key) for key in ("processes", "device")}
+        made_with = {"git": versions.pop("git", None), "packages": versions, **others}
         return cls(config, settings, corpus, tokenizers, parent, made_with, bool(ended), goes_on, has_other_history)
-
-
-def _known(value: Any) -> Any:
-    """A fact of run.json, without packages that were not installed: they may have changed nothing."""
-    if isinstance(value, dict):
-        return {name: version for name, version in value.items() if version != "not installed"}
-    return None if value == "none" else value
 
 
 def with_corpus_keys(origins: Sequence[Origin]) -> list[Origin]:
