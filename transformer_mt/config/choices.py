@@ -21,6 +21,7 @@ CHOICES = {
         "spacy": "transformer_mt.text.tokenizers.spacy:SpacyTokenizer",
         "soynlp": "transformer_mt.text.tokenizers.soynlp:SoynlpTokenizer",
         "sentencepiece": "transformer_mt.text.tokenizers.sentencepiece:SentencepieceTokenizer",
+        "sentencepiece_model": "transformer_mt.text.tokenizers.sentencepiece_model:SentencepieceModelTokenizer",
         "character": "transformer_mt.text.tokenizers.character:CharacterTokenizer",
         "whitespace": "transformer_mt.text.tokenizers.whitespace:WhitespaceTokenizer",
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -47,6 +48,11 @@ class TokenizerConfig(Section):
     def size(self) -> int | None:
         """Tokens of the vocabulary, if the options determine their number."""
         return None
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that `train` reads besides the sentences."""
+        return []
 
     @property
     def is_random(self) -> bool:

@@ -41,12 +41,19 @@ class Basis:
         """Makes sure that the files exist. Raises TmtError or OSError if that fails."""
         for corpus in corpora:
             corpus.fetch()
-        return cls(config, corpora, parent, {file: identity_of(file) for one in corpora for file in one.files()})
+        given = files_of_tokenizers(config, parent)
+        for file in given:
+            if not file.is_file():
+                remedy = "Copy it there, or change the key `file` of the tokenizer."
+                raise TmtError("the file of the tokenizer is missing", place=file, remedy=remedy)
+        files = [*(file for one in corpora for file in one.files()), *given]
+        return cls(config, corpora, parent, {file: identity_of(file) for file in files})
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything that the result depends on: settings, and size and modification time of the files."""
         files = [self.identities[file] for corpus in self.corpora for file in corpus.files()]
+        files += [self.identities[file] for file in files_of_tokenizers(self.config, self.parent)]
         return _hash(self.config, self.parent, files)
 
     @cached_property
@@ -57,6 +64,12 @@ class Basis:
             for file, identity in self.identities.items()
         ]
         return _hash(self.config, self.parent, files)
+
+
+def files_of_tokenizers(config: Config, parent: Parent | None) -> list[Path]:
+    """Those that the tokenizers are made from; none if they are those of another model."""
+    sides = [] if parent is not None else [config.source_tokenizer, config.target_tokenizer]
+    return list(dict.fromkeys(file for side in sides for file in side.files))
 
 
 def current(folder: Path, basis: Basis, force: bool, progress: Progress) -> tuple[Prepared | None, str]:

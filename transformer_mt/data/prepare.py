@@ -22,7 +22,7 @@ from transformer_mt.config.runs import TRAINED_ON
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE, Corpus, FilesCorpus, FilesOptions
 from transformer_mt.corpora.splits import mixed_of
-from transformer_mt.data.current import Basis, current, made_before
+from transformer_mt.data.current import Basis, current, files_of_tokenizers, made_before
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, has_results, is_journal_of
@@ -89,8 +89,7 @@ def prepare(
             return Prepared(named, ready.manifest)
         _require_outside(folder, corpora)
         require_prepared_or_empty(folder)
-        for corpus in corpora:
-            corpus.verify()
+        _verify(config, corpora, parent)
         accept(_files_of(config, corpora))
         _report_splits(config, corpora, say)
         if note:
@@ -119,6 +118,15 @@ _GOES_ON = "an interrupted run has prepared a part of this data; going on from t
 _STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
 _ELSEWHERE = "Choose another data.prepared or another name."
 _IS_KEPT = "the finished part is kept; the same command goes on from there"
+
+
+def _verify(config: Config, corpora: Sequence[Corpus], parent: Parent | None) -> None:
+    """Raises TmtError if a file is not what the config says, or cannot be used."""
+    for corpus in corpora:
+        corpus.verify()
+    if parent is None:  # else the tokenizers are those of the parent
+        for options in config.source_tokenizer, config.target_tokenizer:
+            options.tokenizer.verify(options, config.data.cleaning)
 
 
 def _error_of_writing(error: OSError, folder: Path) -> TmtError:
@@ -258,7 +266,9 @@ class _Preparation:
             "settings": settings_of(self.config),
             "fingerprint": self.basis.fingerprint,
             "without_times": self.basis.without_times,
-            "files": remembered(_files_of(self.config, self.corpora)),
+            "files": remembered(
+                [*_files_of(self.config, self.corpora), *files_of_tokenizers(self.config, self.parent)]
+            ),
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
             "parts": parts,

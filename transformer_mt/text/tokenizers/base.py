@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.files.opening import read_small
 
@@ -40,6 +41,10 @@ class Tokenizer(ABC):
 
     def __init__(self, options: TokenizerConfig, language: str) -> None:  # noqa: B027
         """language: an ISO code."""
+
+    @classmethod  # noqa: B027
+    def verify(cls, options: TokenizerConfig, cleaning: CleaningConfig) -> None:
+        """Raises TmtError if a file that the options name cannot be used, or does not fit to how texts are cleaned."""
 
     def train(self, sentences: Iterable[str]) -> None:  # noqa: B027 (most kinds learn nothing)
         """Learn from the sentences of the training split. The same sentences must give the same tokenizer."""

@@ -6,7 +6,7 @@ The file is a message of protocol buffers: https://github.com/google/sentencepie
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
@@ -16,10 +16,16 @@ LONGEST_PIECE = 127  # bytes, with its score: 16 characters have at most 64
 MOST_SETTINGS = 1 << 16  # bytes of all that is not a piece
 _PIECES, _TRAINING, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5  # fields of the file
 _TEXT, _SCORE, _KIND = 1, 2, 3  # of a piece
-_ALGORITHM, _SUFFIX, _SURFACE = 3, 24, 44  # of the training: also what is written for an unknown piece
+_ALGORITHM, _SUFFIX, _DIGITS, _BYTES, _SURFACE = 3, 24, 25, 35, 44  # of the training: also the text of unknown pieces
 _NAME = 1  # of the normalizer
 _SPACES = (3, 4, 5)  # of the normalizer: a space at the beginning, no two in a row, and each one as `▁`
 _RULES = 2  # field of the two: replacements of characters
+_ALGORITHMS = {1: "unigram", 2: "bpe"}
+_NUMBERS = {name: number for number, name in _ALGORITHMS.items()}
+IDENTITY = "identity"  # changes no character
+NORMALIZERS = (IDENTITY, "nfkc", "nmt_nfkc")  # rules of SentencePiece that `data.cleaning` can stand for
+NORMAL, BYTE = 1, 6
+_OF_TEXT = (NORMAL, 4, BYTE)  # kinds of pieces that text has; 4: given by the user
 _WIDTHS = {1: 8, 5: 4}  # bytes of numbers, by the type of the field
 
 
@@ -54,16 +60,31 @@ class Piece(NamedTuple):
 
     text: str
     score: float = 0.0
-    kind: int = 1
+    kind: int = NORMAL
 
 
-def pieces_of(model: bytes) -> tuple[list[Piece], str]:
-    """The pieces of a stranger's model in the order of their ids, and its algorithm: "unigram", "bpe" or a number.
+class Content(NamedTuple):
+    """What a model has.
 
-    Raises ValueError if it is damaged or too large, or if it changes a text in another way than NFKC does: lower case,
-    no space at the beginning.
+    pieces:       that text has, in the order of their ids; without marks and control symbols
+    algorithm:    "unigram" or "bpe"
+    normalizer:   "identity" changes no character; "nfkc" and "nmt_nfkc" make Unicode's form NFKC
+    split_digits: whether it was trained with each digit as a piece
     """
-    pieces, algorithm = list[Piece](), 1
+
+    pieces: list[Piece]
+    algorithm: str
+    normalizer: str
+    split_digits: bool
+
+
+def content_of(model: bytes) -> Content:
+    """What a stranger's model has.
+
+    Raises ValueError if it is damaged or too large, if it splits words or characters, or if it changes a text in
+    another way than NFKC does: lower case, no space at the beginning.
+    """
+    pieces, algorithm, name, split_digits = list[Piece](), 0, "", 0
     for field, start, end in _fields(model, 0, len(model)):
         if field not in (_PIECES, _TRAINING, _NORMALIZER):
             continue
@@ -77,14 +98,19 @@ def pieces_of(model: bytes) -> tuple[list[Piece], str]:
             score = struct.unpack("<f", model[first:last])[0] if last - first == 4 else 0.0
             pieces.append(Piece(text, score, _value(model, found.get(_KIND), 1)))
         elif field == _TRAINING:
-            algorithm = _value(model, found.get(_ALGORITHM), 1)
+            algorithm, split_digits = _value(model, found.get(_ALGORITHM), 1), _value(model, found.get(_DIGITS), 0)
             if _value(model, found.get(_SUFFIX), 0):
                 raise ValueError("it has spaces at the ends of words")
         else:
             name = model[slice(*found.get(_NAME, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
-            if name not in ("nmt_nfkc", "nfkc") or not all(_value(model, found.get(one), 1) for one in _SPACES):
-                raise ValueError(f"it changes texts in another way than models of OPUS-MT do ({name})")
-    return pieces, {1: "unigram", 2: "bpe"}.get(algorithm, str(algorithm))
+            if name not in NORMALIZERS or not all(_value(model, found.get(one), 1) for one in _SPACES):
+                raise ValueError(f"it changes texts in another way than {', '.join(NORMALIZERS)} do ({name})")
+    if not (algorithm and name and pieces):
+        raise ValueError("it has no pieces, or ends before its settings")
+    of_text = [piece for piece in pieces if piece.kind in _OF_TEXT and piece.text not in MARKS]
+    if algorithm not in _ALGORITHMS or len({piece.text for piece in of_text}) < len(of_text):
+        raise ValueError("its algorithm is not unigram or BPE, or it has a piece twice")
+    return Content(of_text, _ALGORITHMS[algorithm], name, bool(split_digits))
 
 
 def _value(model: bytes, place: tuple[int, int] | None, default: int) -> int:
@@ -97,21 +123,26 @@ def _value(model: bytes, place: tuple[int, int] | None, default: int) -> int:
         raise ValueError("a number of it has no end") from None
 
 
-def model_of(pieces: Iterable[Piece], algorithm: str) -> bytes:
-    """A model with these pieces, which changes no character of a text. algorithm: "unigram" or "bpe" """
-    training = _field(_ALGORITHM, {"unigram": 1, "bpe": 2}[algorithm]) + _field(_SURFACE, MARKS[UNK])
+def model_of(pieces: Sequence[Piece], algorithm: str, split_digits: bool = False) -> bytes:
+    """A model with the marks and these pieces, which changes no character of a text. algorithm: "unigram" or "bpe" """
+    training = _field(_ALGORITHM, _NUMBERS[algorithm]) + _field(_SURFACE, MARKS[UNK])
+    if split_digits:
+        training += _field(_DIGITS, 1)
+    if any(piece.kind == BYTE for piece in pieces):
+        training += _field(_BYTES, 1)
     for number, piece, index in ((40, 45, UNK), (41, 46, BOS), (42, 47, EOS), (43, 48, PAD)):
         training += _field(number, index) + _field(piece, MARKS[index])
+    marks = [Piece(mark, kind=2 if index == UNK else 3) for index, mark in enumerate(MARKS)]
     return (
-        b"".join(map(piece_field, pieces))
+        b"".join(map(piece_field, [*marks, *pieces]))
         + _field(_TRAINING, training)
-        + _field(_NORMALIZER, _field(_NAME, "identity"))
+        + _field(_NORMALIZER, _field(_NAME, IDENTITY))
     )
 
 
 def piece_field(piece: Piece) -> bytes:
     """A piece as a part of a model. Its kind is left out if it is a normal one."""
-    kind = _field(_KIND, piece.kind) if piece.kind != 1 else b""
+    kind = _field(_KIND, piece.kind) if piece.kind != NORMAL else b""
     score = _varint(_SCORE << 3 | 5) + struct.pack("<f", piece.score)
     return _field(_PIECES, _field(_TEXT, piece.text) + score + kind)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from transformer_mt.config.languages import two_letters
 from transformer_mt.config.section import Probability
@@ -28,20 +29,43 @@ from transformer_mt.files.opening import read_small
 from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
 from transformer_mt.text.tokenizers.more_merges import SPACE, more_pieces, with_pieces
 from transformer_mt.text.tokenizers.morphemes import Morphemes
-from transformer_mt.text.tokenizers.piece_file import require_bearable
+from transformer_mt.text.tokenizers.piece_file import NORMAL, Content, content_of, require_bearable
 from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK, Vocabulary
 
 FILE = "sentencepiece.model"
-LONGEST = 16  # most characters in a piece
+LONGEST = 16  # most characters in a piece that is learned here
 _MARKS = frozenset(MARKS)
 _DIGIT = re.compile("[0-9０-９]")  # those that SentencePiece splits
+
+
+class PiecesConfig(TokenizerConfig):
+    """Keys that do not depend on how the pieces were learned."""
+
+    sampling: Probability = Field(
+        0.0,
+        description="while training, segmentations drawn at random: BPE-dropout probability, or for unigram the"
+        " power (alpha) to which their probabilities are raised; 0: none",
+    )
+    morphemes: Literal["none", "mecab"] = Field(
+        "none", description="split Korean into morphemes first (needs: pip install python-mecab-ko)"
+    )
+
+    @model_validator(mode="after")
+    def _fits_to_languages(self) -> Self:
+        if self.shared and self.morphemes != "none":
+            raise ValueError("morphemes applies to Korean only, so shared cannot be true with it")
+        return self
+
+    @property
+    def is_random(self) -> bool:
+        return self.sampling > 0
 
 
 class SentencepieceTokenizer(Tokenizer):
     lossless = True
 
-    class Options(TokenizerConfig):
+    class Options(PiecesConfig):
         kind: Literal["sentencepiece"]
         algorithm: Literal["bpe", "unigram"] = Field("bpe", description="byte-pair encoding or unigram language model")
         vocab_size: Annotated[int, Field(ge=32, le=256_000)] = Field(
@@ -52,19 +76,9 @@ class SentencepieceTokenizer(Tokenizer):
             False, description="each digit from 0 to 9 is a piece, so that numbers are read and written digit by digit"
         )
         character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
-        sampling: Probability = Field(
-            0.0,
-            description="while training, segmentations drawn at random: BPE-dropout probability, or for unigram the"
-            " power (alpha) to which their probabilities are raised; 0: none",
-        )
-        morphemes: Literal["none", "mecab"] = Field(
-            "none", description="split Korean into morphemes first (needs: pip install python-mecab-ko)"
-        )
 
         @model_validator(mode="after")
         def _fits_together(self) -> SentencepieceTokenizer.Options:
-            if self.shared and self.morphemes != "none":
-                raise ValueError("morphemes applies to Korean only, so shared cannot be true with it")
             if self.extend and self.algorithm == "unigram":
                 raise ValueError("extend adds merges of pieces, which algorithm: unigram does not have")
             return self
@@ -72,10 +86,6 @@ class SentencepieceTokenizer(Tokenizer):
         @property
         def size(self) -> int:
             return self.vocab_size
-
-        @property
-        def is_random(self) -> bool:
-            return self.sampling > 0
 
     def __init__(self, options: Options, language: str) -> None:
         import sentencepiece
@@ -130,15 +140,26 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _load(self, model: bytes) -> None:
         self._pieces.load_from_serialized_proto(model)
-        self.__dict__.pop("_scores", None)  # of the previous model
+        for name in ("_learned", "_longest", "_scores"):  # of the previous model
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _learned(self) -> Content:
+        try:
+            return content_of(self._pieces.serialized_model_proto())
+        except ValueError as error:
+            remedy = "Copy the whole folder of the model again."
+            raise TmtError(f"this SentencePiece model cannot draw segmentations: {error}", remedy=remedy) from None
+
+    @cached_property
+    def _longest(self) -> int:
+        """Most characters in a piece."""
+        return max(map(len, self._scores), default=1)
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """The scores of all pieces except marks and bytes; only sampling needs them."""
-        pieces, size = self._pieces, self._pieces.get_piece_size()
-        special = (pieces.is_control, pieces.is_unknown, pieces.is_byte, pieces.is_unused)
-        text = [index for index in range(size) if not any(is_special(index) for is_special in special)]
-        return {pieces.id_to_piece(index): pieces.get_score(index) for index in text}
+        """The scores of all pieces that are learned; only sampling needs them."""
+        return {piece.text: piece.score for piece in self._learned.pieces if piece.kind == NORMAL}
 
     def tokenize(self, text: str) -> list[str]:
         prepared = self.morphemes.split(text) if self.morphemes else text
@@ -162,12 +183,12 @@ class SentencepieceTokenizer(Tokenizer):
         pieces = self.tokenize(text)
         if not self.config.sampling:
             return pieces
-        drops = Drops(self.config.sampling, random) if self.config.algorithm == "bpe" else None
+        drops = Drops(self.config.sampling, random) if self._learned.algorithm == "bpe" else None
 
         def draw(word: list[str]) -> list[str]:
             if drops is not None:
                 return sample_bpe(word, self._scores, drops)
-            return sample_unigram("".join(word), self._scores, self.config.sampling, random, LONGEST)
+            return sample_unigram("".join(word), self._scores, self.config.sampling, random, self._longest)
 
         sampled: list[str] = []
         word: list[str] = []  # the usual pieces of the current word
@@ -181,11 +202,16 @@ class SentencepieceTokenizer(Tokenizer):
 
     def extend(self, sentences: Iterable[str], most: int) -> list[str]:
         """Continues BPE on these sentences. The old pieces keep their ids, and are merged before the new ones."""
+        if self._learned.algorithm != "bpe":
+            problem = (
+                "extend adds merges of pieces, which the unigram model that this training starts from does not have"
+            )
+            raise TmtError(problem, place="tokenizer.extend", remedy="Remove extend.")
         words, known = Counter[tuple[str, ...]](), set(self.inventory())
         for sentence in sentences:
             found = self.tokenize(sentence)
             pieces = [part for one in found for part in ([one] if one in known else one)]  # unknown characters
-            single = [self.config.split_digits and _DIGIT.search(piece) is not None for piece in pieces]
+            single = [self._learned.split_digits and _DIGIT.search(piece) is not None for piece in pieces]
             joins = [not (piece.startswith(SPACE) or own) for piece, own in zip(pieces, single, strict=True)]
             starts = [n for n, joined in enumerate(joins) if n == 0 or not joined or single[n - 1]]
             words.update(tuple(pieces[start:end]) for start, end in pairwise([*starts, len(pieces)]))

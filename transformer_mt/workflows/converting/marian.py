@@ -23,7 +23,7 @@ from transformer_mt.files.opening import read_small, require_fetched
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.runtime.weights import read_weights
 from transformer_mt.text.tokenizers.base import LARGEST, problems_in
-from transformer_mt.text.tokenizers.piece_file import Piece, model_of, pieces_of
+from transformer_mt.text.tokenizers.piece_file import BYTE, IDENTITY, Piece, content_of, model_of
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 CONFIG, GENERATION, LANGUAGES = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -32,7 +32,6 @@ PIECES = ("source.spm", "target.spm")
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 NEVER = -100.0  # bias of what is never written: so small that its share of the label smoothing does not count
 _UNKNOWN = 10.0  # by so much an unknown character scores below the least piece, in SentencePiece
-_NORMAL = (1, 4)  # kinds of pieces that text has: normal ones, and those given by the user
 _TAG = re.compile(r">>([\w-]{1,32})<<")  # it stands before a source, and names the language to translate into
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _SHARED = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
@@ -142,12 +141,11 @@ def read_pieces(folder: Path) -> tuple[PieceModel, PieceModel, dict[str, int]]:
 
 def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     try:
-        pieces, algorithm = pieces_of(read_small(file, LARGEST))
-        own = [piece for piece in pieces if piece.kind in _NORMAL and piece.text not in MARKS]
-        text = [piece for piece in own if not _TAG.fullmatch(piece.text)]
-        if algorithm not in ("unigram", "bpe") or len({piece.text for piece in text}) < len(text):
-            raise ValueError("its algorithm is not unigram or BPE, or it has a piece twice")
-        if any(piece.kind == 6 for piece in pieces) or any(not piece.text.isprintable() for piece in text):
+        pieces, algorithm, normalizer, _ = content_of(read_small(file, LARGEST))
+        text = [piece for piece in pieces if not _TAG.fullmatch(piece.text)]
+        if normalizer == IDENTITY:
+            raise ValueError(f"its normalizer is {IDENTITY}, and that of OPUS-MT is nmt_nfkc")
+        if any(piece.kind == BYTE for piece in text) or any(not piece.text.isprintable() for piece in text):
             raise ValueError("it has pieces for bytes or control characters, which no model of OPUS-MT has")
     except OSError as error:
         raise from_os_error(error, "reading the pieces", file) from None
@@ -161,10 +159,9 @@ def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     least = min(piece.score for piece in text) - _UNKNOWN
     known = {piece.text for piece in text}
     text += [Piece(one, least) for one in numbers if len(one) == 1 and one.isprintable() and one not in known]
-    marks = [Piece(mark, kind=2 if index == UNK else 3) for index, mark in enumerate(MARKS)]
     rows = [numbers.get(piece.text) for piece in text]
     unknown, end = numbers[MARKS[UNK]], numbers[MARKS[EOS]]
-    return PieceModel(unknown, end, rows, model_of([*marks, *text], algorithm), algorithm)
+    return PieceModel(unknown, end, rows, model_of(text, algorithm), algorithm)
 
 
 def read_tensors(
