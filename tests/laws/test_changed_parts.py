@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,20 +13,11 @@ from transformer_mt import TmtError
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.kernels import changed
+from transformer_mt.kernels.attention import handmade_attention_to_past
 from transformer_mt.kernels.build import build_model
-from transformer_mt.model.label_smoothing import smoothed_cross_entropy
+from transformer_mt.model import attention, label_smoothing, normalization
 
 SIZES = {"d_model": 16, "n_heads": 4, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
-CHECKS = changed._has_same_attention, changed._has_same_norms, changed._has_same_loss
-
-
-@pytest.fixture(autouse=True)
-def not_known() -> Iterator[None]:
-    for check in CHECKS:
-        check.cache_clear()
-    yield
-    for check in CHECKS:
-        check.cache_clear()
 
 
 def _config(**model: Any) -> Config:
@@ -50,8 +40,7 @@ def _without_causal_mask(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("change", [_unscaled, _without_causal_mask])
 def test_a_change_of_attention_needs_handmade(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_model(_config(), 9, 9)
-    changed._has_same_attention.cache_clear()
+    build_model(_config(), 9, 9)  # a notebook that has trained already
     change(monkeypatch)
     with pytest.raises(TmtError, match=r"attention\.py or masks\.py computes something else") as caught:
         build_model(_config(), 9, 9)
@@ -59,23 +48,36 @@ def test_a_change_of_attention_needs_handmade(change: Any, monkeypatch: pytest.M
     build_model(_config(attention="handmade"), 9, 9)
 
 
+def test_a_function_put_in_the_place_of_attention_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `importlib.reload`, or an assignment in a notebook."""
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", lambda query, key, value, *_, **__: value.cumsum(2))
+    with pytest.raises(TmtError, match=r"attention\.py or masks\.py computes something else"):
+        build_model(_config(), 9, 9)
+    model = build_model(_config(attention="handmade"), 9, 9)
+    assert model.decoder.layers[0].self_attention.attention is attention.scaled_dot_product_attention
+    given = torch.ones(1, 1, 3, 4)
+    assert torch.equal(handmade_attention_to_past(given, given, given), given.cumsum(2))
+
+
 @pytest.mark.parametrize("name", ["LayerNorm", "RMSNorm"])
 def test_a_change_of_normalisation_needs_handmade(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Doubled(getattr(changed, name)):  # type: ignore[misc]
+    class Doubled(getattr(normalization, name)):  # type: ignore[misc]
         def forward(self, x_BTD: Tensor) -> Tensor:
             found: Tensor = 2 * super().forward(x_BTD)
             return found
 
-    monkeypatch.setattr(changed, name, Doubled)
+    monkeypatch.setattr(normalization, name, Doubled)
     with pytest.raises(TmtError, match=r"normalization\.py computes something else"):
         build_model(_config(), 9, 9)
-    build_model(_config(norm_kernel="handmade"), 9, 9)
+    kind = "rms" if name == "RMSNorm" else "layer"
+    model = build_model(_config(norm_kernel="handmade", normalization=kind), 9, 9)
+    assert any(isinstance(module, Doubled) for module in model.modules())
 
 
 def test_a_change_of_the_loss_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     changed.require_same_loss()
-    changed._has_same_loss.cache_clear()
-    monkeypatch.setattr(changed, "smoothed_cross_entropy", lambda x, y, e: smoothed_cross_entropy(x, y, e / 2))
+    usual = label_smoothing.smoothed_cross_entropy
+    monkeypatch.setattr(label_smoothing, "smoothed_cross_entropy", lambda x, y, e: usual(x, y, e / 2))
     with pytest.raises(TmtError, match=r"label_smoothing\.py computes something else than kernels/loss\.py"):
         changed.require_same_loss()
 

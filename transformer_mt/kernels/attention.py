@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.kernels.linear import uses_narrow_product
-from transformer_mt.model.attention import scaled_dot_product_attention
+from transformer_mt.model import attention
 
 FEW_HEADS = 32  # families of rows times heads: with more, the formula is faster on a CPU
 MANY_HEADS = 8192  # rows times heads: with fewer, a GPU waits for the host, which starts PyTorch's fused kernel sooner
@@ -76,7 +76,7 @@ def handmade_attention_to_past(
 ) -> Tensor:
     """The same by the readable function, for a model that was trained with it."""
     mask_BHQM = None if bias_BHQM is None else bias_BHQM == 0
-    return scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM)
+    return attention.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM)
 
 
 def own_attention(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor) -> Callable[..., Tensor] | None:

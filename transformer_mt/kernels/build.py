@@ -14,8 +14,7 @@ from transformer_mt.kernels.changed import require_same_parts
 from transformer_mt.kernels.dropout import ByteDropout, FusedDropout
 from transformer_mt.kernels.linear import CpuLinear, FusedLinear
 from transformer_mt.kernels.normalization import FusedLayerNorm, FusedRMSNorm
-from transformer_mt.model.attention import scaled_dot_product_attention
-from transformer_mt.model.normalization import LayerNorm, RMSNorm
+from transformer_mt.model import attention, normalization
 from transformer_mt.model.parts import Parts
 from transformer_mt.model.transformer import Transformer
 
@@ -25,13 +24,14 @@ MOST_GRAPHS = 64  # of a function in a process: `tmt tune` trains many models in
 def parts_for(config: ModelConfig, device: torch.device | str) -> Parts:
     """The fastest parts for a device, except those that the config sets to `handmade`, as in the paper."""
     on_cpu = torch.device(device).type == "cpu"
+    fused = cpu_attention if on_cpu else fused_attention
     by_hand, norm_by_hand = config.attention == "handmade", config.norm_kernel == "handmade"
     return Parts(
         linear=CpuLinear if on_cpu else FusedLinear,
         dropout=ByteDropout if on_cpu else FusedDropout,
-        layer_norm=LayerNorm if norm_by_hand else FusedLayerNorm,
-        rms_norm=RMSNorm if norm_by_hand else FusedRMSNorm,
-        attention=scaled_dot_product_attention if by_hand else cpu_attention if on_cpu else fused_attention,
+        layer_norm=normalization.LayerNorm if norm_by_hand else FusedLayerNorm,
+        rms_norm=normalization.RMSNorm if norm_by_hand else FusedRMSNorm,
+        attention=attention.scaled_dot_product_attention if by_hand else fused,
     )
 
 

@@ -1,8 +1,9 @@
-"""Whether a readable part of `model` was changed that a kernel computes in its place: the change would do nothing."""
+"""Whether a readable part of `model` was changed that a kernel computes in its place: the change would do nothing.
+
+In a notebook, a part can change while the program runs, so each call looks again, which takes less than a millisecond.
+"""
 
 from __future__ import annotations
-
-import functools
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +11,7 @@ from torch import Tensor
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
-from transformer_mt.model.attention import scaled_dot_product_attention
-from transformer_mt.model.label_smoothing import smoothed_cross_entropy
-from transformer_mt.model.normalization import LayerNorm, RMSNorm
+from transformer_mt.model import attention, label_smoothing, normalization
 
 
 def require_same_parts(config: ModelConfig) -> None:
@@ -41,24 +40,23 @@ def require_same_loss() -> None:
         )
 
 
-@functools.cache
 def _has_same_attention() -> bool:
     query_BHQK, key_BHMK, value_BHMK = (_numbers(2, 2, 5, 4, start=start) for start in (1, 2, 3))
     mask_BHQM = _numbers(2, 1, 1, 5, start=4) > -0.9
     given = {"attn_mask": mask_BHQM}, {"attn_mask": None, "is_causal": True}
     known = [F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, **one) for one in given]
     own = [
-        scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM),
-        scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, causal=True),
+        attention.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM),
+        attention.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, causal=True),
     ]
     return _equal(known, own)
 
 
-@functools.cache
 def _has_same_norms() -> bool:
     x_BTD, gamma_D, beta_D = _numbers(2, 3, 8), _numbers(8, start=5), _numbers(8, start=6)
     with torch.no_grad(), torch.device("cpu"):
-        layer_norm, rms_norm = LayerNorm(8, 1e-5).double(), RMSNorm(8, 1e-5).double()
+        layer_norm = normalization.LayerNorm(8, 1e-5).double()
+        rms_norm = normalization.RMSNorm(8, 1e-5).double()
         layer_norm.gamma.copy_(gamma_D)
         layer_norm.beta.copy_(beta_D)
         rms_norm.gamma.copy_(gamma_D)
@@ -67,11 +65,10 @@ def _has_same_norms() -> bool:
     return _equal(known, own)
 
 
-@functools.cache
 def _has_same_loss() -> bool:
     logits_NV, target_N = _numbers(3, 7), torch.tensor([0, 3, 6], device="cpu")
     known = F.cross_entropy(logits_NV, target_N, label_smoothing=0.1, reduction="sum")
-    return _equal([known], [smoothed_cross_entropy(logits_NV, target_N, 0.1)])
+    return _equal([known], [label_smoothing.smoothed_cross_entropy(logits_NV, target_N, 0.1)])
 
 
 def _numbers(*shape: int, start: int = 0) -> Tensor:
