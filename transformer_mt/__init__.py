@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.translation import Hypothesis as Hypothesis
     from transformer_mt.decoding.translation import Translation as Translation
     from transformer_mt.decoding.translator import Translator as Translator
+    from transformer_mt.errors import InterruptionError as InterruptionError
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
     from transformer_mt.workflows.compare import compare_runs as compare_runs
@@ -44,12 +45,14 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.evaluate import evaluate_directions as evaluate_directions
     from transformer_mt.workflows.export import export as export
+    from transformer_mt.workflows.plot import plot as plot
     from transformer_mt.workflows.prepare import prepare as prepare
     from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.score import score as score
     from transformer_mt.workflows.synthesize import synthesize as synthesize
     from transformer_mt.workflows.test_sets import TestFiles as TestFiles
     from transformer_mt.workflows.train import train as train
+    from transformer_mt.workflows.translate import draw_attention as draw_attention
     from transformer_mt.workflows.translate import load as load
     from transformer_mt.workflows.tune import tune as tune
 
@@ -58,6 +61,7 @@ _HOMES = {
     "Config": "config.schema",
     "Glossary": "decoding.glossary",
     "Hypothesis": "decoding.translation",
+    "InterruptionError": "errors",
     "PairScore": "decoding.forced",
     "Term": "decoding.terms",
     "TestFiles": "workflows.test_sets",
@@ -68,11 +72,13 @@ _HOMES = {
     "average": "workflows.average",
     "compare_runs": "workflows.compare",
     "convert": "workflows.convert",
+    "draw_attention": "workflows.translate",
     "evaluate": "workflows.evaluate",
     "evaluate_directions": "workflows.evaluate",
     "export": "workflows.export",
     "load": "workflows.translate",
     "load_config": "config.load",
+    "plot": "workflows.plot",
     "prepare": "workflows.prepare",
     "propose_config": "workflows.propose",
     "score": "workflows.score",

@@ -46,9 +46,20 @@ class TmtError(Exception):
         text = f"{head}\n  {self.remedy}" if self.remedy else head
         return without_credentials(visible(text.encode("utf-8", "backslashreplace").decode("utf-8")))
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show of the error: as the command line, without a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class MachineError(TmtError):
     """A problem of the machine, such as a full disk: another config would not help."""
+
+
+class InterruptionError(TmtError):
+    """The user has stopped the work, with Ctrl-C or a signal. What can be saved is saved."""
+
+    def __init__(self, message: str, *, place: str | Path = "", remedy: str = "") -> None:
+        super().__init__(message, place=place, remedy=remedy, exit_code=INTERRUPTED)
 
 
 _USER = re.compile(r"(?<=://)[^/@\s]+@")  # user:password
@@ -118,7 +129,10 @@ def checked_number(value: object, name: str, least: int = 1) -> int:
 def checked_path(given: str | Path) -> Path:
     """The path. Raises TmtError for what is neither text nor a path: callers in Python may give None."""
     if not isinstance(given, (str, os.PathLike)):
-        raise TmtError(f"{named(given)} is not a path", remedy="Give a file or folder as str or Path.")
+        remedy = "Give a file or folder as str or Path."
+        if hasattr(given, "to_csv"):  # of pandas or datasets
+            remedy = 'Write it to a file, and give that:  table.to_csv("pairs.csv", index=False)'
+        raise TmtError(f"{named(given)} is not a path", remedy=remedy)
     if "\0" in str(given):
         raise TmtError("a path has no zero character", place=given, remedy="Check where the path comes from.")
     if given == "":  # Path("") would be the current folder

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from transformer_mt.errors import TmtError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SHIPPED = sorted(CONFIGS.rglob("*.yaml"))
-MINIMAL = {
+MINIMAL: dict[str, Any] = {
     "name": "trial",
     "data": {"source": "ko", "target": "en", "corpus": {"kind": "phrasebook"}},
     "tokenizer": {"kind": "sentencepiece"},
@@ -51,6 +52,34 @@ def test_a_config_with_a_temperature_is_read_again_as_it_was_saved(tmp_path: Pat
     corpora[1]["weight"] = 2.0
     with pytest.raises(ValidationError, match="remove `weight` of corpus 2, or `temperature`"):
         Config.model_validate({**MINIMAL, "data": data})
+
+
+def test_a_dict_is_a_config_too(file: Path, tmp_path: Path) -> None:
+    """Also with paths, tuples and numbers of NumPy, as notebooks have them."""
+    assert load_config(MINIMAL) == load_config(file) == config_of(MINIMAL)
+    corpus = {"kind": "tsv", "files": (tmp_path / "pairs.tsv",)}
+    values = {**MINIMAL, "data": {**MINIMAL["data"], "corpus": corpus}, "training": {"max_epochs": np.int64(3)}}
+    config = load_config(values, {"training.label_smoothing": np.float32(0.25), "data.max_length": 20})
+    assert (config.training.max_epochs, config.training.label_smoothing, config.data.max_length) == (3, 0.25, 20)
+    assert config.data.corpus[0].files == (str(tmp_path / "pairs.tsv"),)
+    assert values["data"]["corpus"] is corpus, "the dict of the program is not changed"
+    assert "max_length" not in values["data"]
+
+
+def test_mistakes_in_a_dict_are_named_as_in_a_file(file: Path) -> None:
+    with pytest.raises(TmtError) as caught:
+        load_config({**MINIMAL, "training": {"max_epoch": 3}, "model": {"d_model": "many"}})
+    message, remedy = caught.value.message, caught.value.remedy
+    assert "the config: unknown key 'training.max_epoch'; did you mean 'max_epochs'?" in message
+    assert "'model.d_model' is \"many\", but must be a whole number" in message
+    assert "in the config;" in remedy
+    for start in (MINIMAL, file, load_config(file)):
+        with pytest.raises(TmtError, match=r"^overrides: unknown key 'training.max_epoch'") as caught:
+            config_of(start, {"training.max_epoch": 3})
+        assert "in overrides;" in caught.value.remedy
+    with pytest.raises(TmtError, match="'seed' is a single value") as caught:
+        load_config({**MINIMAL, "seed": 1}, {"seed.more": 3})
+    assert caught.value.place == "overrides"
 
 
 @pytest.mark.parametrize(

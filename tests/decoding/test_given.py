@@ -25,6 +25,13 @@ def translator() -> Translator:
     return random_model("words")
 
 
+class Table(list[str]):
+    """As pandas and datasets have tables: to iterate over one gives the names of its columns."""
+
+    def to_csv(self, file: str) -> None:
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
@@ -81,7 +88,9 @@ def translator() -> Translator:
         (lambda t: t.translate("a", prefixes=b"x"), "prefixes: a value of type bytes is not text"),
         (lambda t: t.translate("a", terms=[None]), "terms: None is no list of terms"),
         (lambda t: list(t.translate(["a"], terms=[3])), "terms: a value of type int is no list of terms"),
-        (lambda t: tmt.train(t.config, overrides={"seed": 2}), "a value of type dict is no list of key=value"),
+        (lambda t: tmt.train(t.config, overrides={"sed": 2}), "overrides: unknown key 'sed'"),
+        (lambda t: tmt.train(t.config, overrides=b"seed=2"), "a value of type bytes is no list of key=value"),
+        (lambda t: tmt.propose_config(Table()), 'Table is not a path\n.*table.to_csv\\("pairs.csv", index=False\\)'),
         (lambda t: tmt.Computing(threads=5000), "5000 are too many threads"),
         (lambda t: tmt.evaluate("a", metrics=[]), "no metric is named"),
         (lambda t: tmt.evaluate("a", wanted=5), "wanted: 5 is not a direction"),

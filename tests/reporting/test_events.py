@@ -12,6 +12,7 @@ import pytest
 
 from tests.growth import assert_grows
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting import bars
 from transformer_mt.reporting import events as events_module
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.history import read_history
@@ -260,3 +261,44 @@ def test_the_log_has_whole_samples(tmp_path: Path, capsys, monkeypatch):
     events.validated(ROW, [(long, long, "short")])
     assert whole in lines(tmp_path / "train.log")[-1]
     assert max(map(len, capsys.readouterr().err.splitlines())) <= 60
+
+
+def test_a_notebook_gets_one_bar_for_all_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The saved notebook keeps an output for each bar that there ever was."""
+    made = list[Any]()
+
+    class Bar:
+        def __init__(self, **options: Any) -> None:
+            self.container, self.n, self.total, self.desc, self.closed = object(), 0, 0, "", False
+            self.reset(options["total"])
+            self.update(options["initial"])
+            self.set_description(options["desc"])
+            made.append(self)
+
+        def reset(self, total: int) -> None:
+            self.n, self.total = 0, total
+
+        def update(self, number: int = 1) -> None:
+            self.n += number
+
+        def set_description(self, text: str) -> None:
+            self.desc = text
+
+        def set_postfix_str(self, *_: object, **__: object) -> None: ...
+
+        def clear(self) -> None: ...
+
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setattr(bars, "tqdm", lambda *, leave, dynamic_ncols, disable, **options: Bar(**options))
+    monkeypatch.setattr(events_module, "is_watched", lambda: True)
+    events = Events(tmp_path, epochs=2)
+    for epoch, done in (1, 0), (2, 3):
+        events.start_epoch(epoch, 10 * epoch, done)
+        events.advance(1, "loss 1.0")
+        events.end_epoch()
+    (bar,) = made
+    assert (bar.n, bar.total, bar.desc, bar.closed) == (4, 20, "epoch 2/2", False)
+    events.close()
+    assert bar.closed

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import InterruptionError, TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
@@ -450,7 +450,9 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one(
     for step in (4, 9):
         interrupted = numbers.trainer(tmp_path / "interrupted", max_epochs=3, **options)
         interrupt_at(interrupted, step, kind)
-        with pytest.raises(TmtError, match=r"interrupted at step \d+; everything is saved in .*step-00000") as failure:
+        with pytest.raises(
+            InterruptionError, match=r"interrupted at step \d+; everything is saved in .*step-00000"
+        ) as failure:
             interrupted.train()
         assert failure.value.exit_code == 130
         assert "Run the same command to continue from there" in failure.value.remedy

@@ -63,6 +63,44 @@ def test_load_takes_settings_of_the_search(trained: Any) -> None:
     assert repr(translator) == f"Translator(en-de, {trained.model})"
 
 
+def test_results_are_shown_in_short(config: tmt.Config, trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell that ends with one prints it."""
+    monkeypatch.chdir(trained.run.parent)
+    report = tmt.evaluate(trained.model)
+    assert report.hypotheses[3] not in repr(report)
+    assert str(report.scores["bleu"]) == str(report).splitlines()[0]
+    assert len(repr(trained)) < 1_200
+    assert repr(tmt.prepare(config)).endswith("pairs: train 400, validation 40, test 20)")
+    compared = tmt.compare_runs([trained.run])
+    assert repr(compared) == "\n".join(compared.lines)
+    assert compared._repr_markdown_().startswith("| run")
+    maps = tmt.load(trained.run).attention("one two three")
+    assert repr(maps).startswith("AttentionMaps(encoder.layers.0.self_attention [2, 4, 4], ")
+
+
+def test_pictures_are_files(trained: Any, tmp_path: Path) -> None:
+    drawn = tmt.draw_attention(tmt.load(trained.run), "one two three", str(tmp_path / "map.svg"), which="cross")
+    assert drawn == tmp_path / "map.svg"
+    assert b"<svg" in drawn.read_bytes()[:500]
+    (curves,) = tmt.plot(str(trained.run), output=str(tmp_path / "curves.png"))
+    assert curves.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_training_leaves_the_process_as_it_was(numbers: Any, tmp_path: Path) -> None:
+    tiny, threads, state = torch.full((1,), 1e-42), torch.get_num_threads(), torch.get_rng_state()
+    tmt.train(numbers.values(**QUICK), tmp_path / "run", overrides={"training.max_epochs": 1, "runtime.threads": 2})
+    assert tiny.mul(1).item() > 0, "it is not flushed to zero"
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_notebook_shows_an_error_without_its_traceback() -> None:
+    """IPython calls this method if an exception has it."""
+    with pytest.raises(tmt.TmtError) as caught:
+        tmt.load("nowhere")
+    assert caught.value._render_traceback_() == [f"TmtError: {caught.value}"]
+
+
 def test_evaluate_takes_a_path_or_files(trained: Any, tmp_path: Path) -> None:
     one, same = tmt.evaluate(trained.model), tmt.evaluate([str(trained.model)], search={"beam": 1})
     assert one.scores["bleu"].value == same.scores["bleu"].value
@@ -93,20 +131,33 @@ def test_an_error_has_place_and_remedy(tmp_path: Path) -> None:
 
 
 NOTEBOOK = """
-import sys, types
+import contextlib, io, sys, types
 sys.modules["ipykernel"] = types.ModuleType("ipykernel")
+class Cell(io.TextIOBase):  # what a kernel puts in the place of stderr
+    def write(self, text):
+        return sys.__stderr__.write(text)
+sys.stderr = Cell()
 import transformer_mt as tmt
-tmt.train(sys.argv[1], sys.argv[2], overrides=["training.max_epochs=1"])
+with contextlib.nullcontext():
+  tmt.train(sys.argv[1], sys.argv[2], overrides=["training.max_epochs=1"])
 """
 
 
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_notebook_shows_progress_bars_and_a_pipe_does_not(numbers: Any, tmp_path: Path, watched: bool) -> None:
+    """The bars are text where there are no widgets, and nobody is told to install them."""
     program = NOTEBOOK if watched else NOTEBOOK.replace('sys.modules["ipykernel"] =', "_ =")
     file = numbers.file(tmp_path, **QUICK)
     command = [*PYTHON, "-c", program, str(file), str(tmp_path / "run")]
     output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
     assert ("epoch 1" in output and "%|" in output) == watched
+    assert "Warning" not in output
+
+
+def test_a_notebook_can_train_in_silence(numbers: Any, tmp_path: Path) -> None:
+    program = NOTEBOOK.replace("contextlib.nullcontext()", "contextlib.redirect_stderr(io.StringIO())")
+    command = [*PYTHON, "-c", program, str(numbers.file(tmp_path, **QUICK)), str(tmp_path / "run")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr == ""
 
 
 SCRIPT = """

@@ -25,11 +25,11 @@ def train(
     fresh: Annotated[bool, typer.Option("--fresh", help=_FRESH)] = False,
 ) -> None:
     """Train a model, or resume its training; print the test scores."""
-    from transformer_mt import train as work
     from transformer_mt.runtime.distributed import is_main_process
+    from transformer_mt.workflows.train import train as work
 
     overrides = [*(set_ or ()), *([f"runtime.device={device}"] if device else [])]
-    report = work(config, run_dir, overrides=overrides, fresh=fresh)
+    report = work(config, run_dir, overrides=overrides, fresh=fresh, says_scores=False)
     if is_main_process():
         for name, scores in report.scores.items():
             with suppress(BrokenPipeError):  # the reader may have gone; the scores are also stored with the model

@@ -118,7 +118,7 @@ def _draw(translator: Interpreter, sentences: Sequence[str], prefix: str, file: 
     """Draw the first of the sentences of a line."""
     from transformer_mt.workflows.translate import draw_attention
 
-    picture, number = draw_attention(translator, sentences[0], prefix, file, which, theme), len(sentences)
+    picture, number = draw_attention(translator, sentences[0], file, prefix, which, theme), len(sentences)
     partial = f" of the first of {number} sentences; --no-split draws the line as one" if number > 1 else ""
     print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from numbers import Integral, Real
+from pathlib import Path, PurePath
 from typing import Any
 
 import yaml
@@ -31,42 +32,53 @@ from transformer_mt.config.yaml_source import (
 )
 from transformer_mt.errors import TmtError, check_type, named
 
-ConfigLike = Config | str | Path
+ConfigLike = Config | str | Path | Mapping[str, Any]
+Overrides = str | Sequence[str] | Mapping[str, Any]
 _KEYS = "docs/configuration.md describes all keys."
 _DIGITS = 9  # of the number of an item in a list
 
 
 def load_config(
-    file: str | Path, overrides: str | Sequence[str] = (), run: Path | None = None, fresh: bool = False
+    file: str | Path | Mapping[str, Any], overrides: Overrides = (), run: Path | None = None, fresh: bool = False
 ) -> Config:
-    """Read and check a config. overrides: `key.path=value`, the value in YAML.
+    """Read and check a config.
 
+    file:      YAML, or its sections as a dict
+    overrides: `key.path=value`, the value in YAML; or a dict of such keys and their values
     With training.start_from, keys that the config leaves out may come from that model. run, fresh: see `with_inherited`
     Raises TmtError with all problems and their places.
     """
-    return _checked(read_yaml(file), overrides, run, fresh)
+    source = YamlSource("the config", plain_values(file), {}) if isinstance(file, Mapping) else read_yaml(file)
+    return _checked(source, overrides, run, fresh)
 
 
-def config_of(
-    config: ConfigLike, overrides: str | Sequence[str] = (), run: Path | None = None, fresh: bool = False
-) -> Config:
-    """A Config, or the config in a file, with overrides. Raises TmtError as `load_config` does."""
+def config_of(config: ConfigLike, overrides: Overrides = (), run: Path | None = None, fresh: bool = False) -> Config:
+    """A Config, or the config in a file or dict, with overrides. Raises TmtError as `load_config` does."""
     if not isinstance(config, Config):
         return load_config(config, overrides, run, fresh)
     source = YamlSource(f"the config '{config.name}'", config.model_dump(mode="json"), {})
     return _checked(source, overrides) if overrides else config
 
 
-def _checked(
-    source: YamlSource, overrides: str | Sequence[str], run: Path | None = None, fresh: bool = False
-) -> Config:
-    if isinstance(overrides, (Mapping, bytes)) or not isinstance(overrides, Iterable):
+def _checked(source: YamlSource, overrides: Overrides, run: Path | None = None, fresh: bool = False) -> Config:
+    try:
+        return _with_overrides(source, overrides, run, fresh)
+    except TmtError as error:
+        if isinstance(overrides, Mapping):  # of a Python program
+            error.place = "overrides" if error.place == COMMAND_LINE else error.place
+            error.message = re.sub(f"^{COMMAND_LINE}: ", "overrides: ", error.message, flags=re.MULTILINE)
+            error.remedy = error.remedy.replace("on the command line", "in overrides")
+        raise
+
+
+def _with_overrides(source: YamlSource, overrides: Overrides, run: Path | None, fresh: bool) -> Config:
+    if isinstance(overrides, bytes) or not isinstance(overrides, Iterable):
         raise TmtError(
             f"{named(overrides)} is no list of key=value",
             place="overrides",
-            remedy='Give a list, such as ["training.max_epochs=3"].',
+            remedy='Give a list, such as ["training.max_epochs=3"], or a dict, such as {"training.max_epochs": 3}.',
         )
-    file, source = source, _apply(source, [overrides] if isinstance(overrides, str) else overrides)
+    file, source = source, _apply(source, overrides)
     source = with_inherited(source, run, fresh)
     problems = find_problems(source)
     if problems and overrides:
@@ -152,11 +164,29 @@ def flat(value: Any, path: str = "", lists: bool = False) -> dict[str, Any]:
     return {k: v for key, one in inside for k, v in flat(one, f"{path}.{key}" if path else str(key), lists).items()}
 
 
-def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
-    """Apply `key.path=value` overrides to the values of a file; these keys get the line FROM_COMMAND_LINE."""
+def plain_values(value: Any) -> Any:
+    """Values of a Python program as a YAML file has them: paths as text, and what is like a dict or list as such.
+
+    Also numbers of NumPy.
+    """
+    if isinstance(value, Mapping):
+        return {key: plain_values(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(one) for one in value]
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return int(value) if isinstance(value, Integral) else float(value)
+    return str(value) if isinstance(value, PurePath) else value
+
+
+def _apply(source: YamlSource, overrides: Overrides) -> YamlSource:
+    """Apply overrides to the values of a file; these keys get the line FROM_COMMAND_LINE."""
     values, lines = dict(source.values), dict(source.lines)
-    for override in overrides:
-        wanted, value = _parse(override)
+    if isinstance(overrides, Mapping):
+        parsed = [(f"{key}={value}", _path(str(key)), plain_values(value)) for key, value in overrides.items()]
+    else:
+        given = [overrides] if isinstance(overrides, str) else overrides
+        parsed = [(override, *_parse(override)) for override in given]
+    for override, wanted, value in parsed:
         _require_none_lost(values, wanted, value, override)
         path = put_value(values, wanted, value, override)
         lines = {key: line for key, line in lines.items() if key[: len(path)] != path}
@@ -181,10 +211,14 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
         raise TmtError(
             f"the value of '{shortened(override)}' is not valid YAML", place="--set", remedy=remedy
         ) from None
+    return _path(name), value
+
+
+def _path(name: str) -> KeyPath:
     path = key_path(name.strip())
     if len(path) > DEEPEST:
-        raise TmtError(f"'{shortened(override)}' is nested too deeply for a config", place="--set", remedy=_KEYS)
-    return path, value
+        raise TmtError(f"'{shortened(name)}' is nested too deeply for a config", place="--set", remedy=_KEYS)
+    return path
 
 
 def key_path(key: str) -> KeyPath:

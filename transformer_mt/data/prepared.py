@@ -98,6 +98,10 @@ class Prepared:
     def __init__(self, folder: Path, manifest: Manifest, is_new: bool = False) -> None:
         self.folder, self.manifest, self.is_new = folder, manifest, is_new
 
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{split} {count:,}" for split, count in self.manifest.splits.items())
+        return f"Prepared('{self.folder}', pairs: {pairs})"
+
     @classmethod
     def open(cls, folder: Path, is_new: bool = False) -> Prepared:
         """Raises TmtError if nothing is prepared there, another version wrote it, or the manifest is damaged."""

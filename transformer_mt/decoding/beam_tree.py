@@ -67,6 +67,9 @@ class BeamTree:
     beam: int
     alpha: float
 
+    def __repr__(self) -> str:
+        return f"BeamTree(beam={self.beam}, {len(self.nodes)} nodes, {len(self.done)} done)"
+
     def path(self, index: int) -> list[int]:
         """Indices of the nodes from the first token to this one."""
         return _path(self.nodes, index)

@@ -55,6 +55,10 @@ class AttentionMaps:
     rows: Mapping[str, tuple[str, ...]]
     columns: Mapping[str, tuple[str, ...]]
 
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{path} {list(map_HQM.shape)}" for path, map_HQM in self.maps.items())
+        return f"AttentionMaps({shapes})"
+
 
 class Translator(Interpreter):
     """One model, or an ensemble with equal vocabularies, ready to translate."""

@@ -41,19 +41,22 @@ class Report:
     scores: dict[str, Score]
     lowercased: Score | None = None
     literature: Score | None = None
-    table: BleuTable | None = None
+    table: BleuTable | None = field(default=None, repr=False)
     loss: float | None = None
-    buckets: Sequence[Bucket] = ()
-    best: Sequence[Example] = ()
-    worst: Sequence[Example] = ()
+    buckets: Sequence[Bucket] = field(default=(), repr=False)
+    best: Sequence[Example] = field(default=(), repr=False)
+    worst: Sequence[Example] = field(default=(), repr=False)
     intervals: dict[str, float] = field(default_factory=dict)
     comparison: dict[str, Comparison] = field(default_factory=dict)
     search: str = ""
-    decoding: Mapping[str, Any] = field(default_factory=dict)
+    decoding: Mapping[str, Any] = field(default_factory=dict, repr=False)
     models: Sequence[str] = ()
     baseline: str = ""
     left_out: int = 0
-    hypotheses: Sequence[str] = ()
+    hypotheses: Sequence[str] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return as_text(self)
 
     @property
     def perplexity(self) -> float | None:

@@ -7,7 +7,7 @@ function that the caller passes (`bleu_of_tokens` in text/vocabulary.py, which m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from transformer_mt.config.languages import two_letters
@@ -30,7 +30,10 @@ class Score:
     name: str
     value: float
     signature: str
-    line: str
+    line: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.line
 
 
 def score(

@@ -78,7 +78,7 @@ def path_of(given: str | Path) -> Path:
 
 def paths_of(given: str | Path | Iterable[str | Path]) -> list[Path]:
     """One path or several, as `path_of`."""
-    is_one = isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable)
+    is_one = isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable) or hasattr(given, "to_csv")
     several: Any = [given] if is_one else given
     return [path_of(one) for one in several]
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tqdm.auto import tqdm
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # in a notebook without ipywidgets, bars are text, as in a terminal
+    from tqdm.auto import tqdm
 
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 
 
 def is_watched() -> bool:
-    """Whether stderr is a terminal, or this process is the kernel of a notebook."""
-    return "ipykernel" in sys.modules or sys.stderr.isatty()
+    """Whether stderr is a terminal or a cell of a notebook."""
+    is_elsewhere = isinstance(sys.stderr, (io.StringIO, io.TextIOWrapper))  # as `contextlib.redirect_stderr` does
+    return sys.stderr.isatty() or ("ipykernel" in sys.modules and not is_elsewhere)
 
 
 def bar(**options: Any) -> tqdm[Any]:

@@ -122,9 +122,13 @@ class Events:
         """Show a new progress bar. updates: those of the epoch; done: how many of them are already done."""
         self.end_epoch()
         self._epoch = epoch
-        if not self.silent and is_watched():
+        name = f"epoch {epoch}/{self.epochs}" if self.epochs else f"epoch {epoch}"
+        if self._bar is not None:
+            self._bar.reset(updates)
+            self._bar.update(done)
+            self._bar.set_description(name)
+        elif not self.silent and is_watched():
             figures = self._figures or None
-            name = f"epoch {epoch}/{self.epochs}" if self.epochs else f"epoch {epoch}"
             form = BAR if columns_of(sys.stderr) >= BAR_COLUMNS else NARROW_BAR
             self._bar = bar(desc=name, total=updates, initial=done, postfix=figures, bar_format=form)
 
@@ -141,7 +145,11 @@ class Events:
             self._shown = time.monotonic()
 
     def end_epoch(self) -> None:
-        """Remove the progress bar."""
+        """Remove the progress bar; in a notebook, the next epoch takes it, or the page would keep one of each."""
+        if self._bar is not None and not hasattr(self._bar, "container"):
+            self._remove_bar()
+
+    def _remove_bar(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -182,7 +190,7 @@ class Events:
 
     def close(self) -> None:
         """Remove the progress bar, and end the files of TensorBoard and the run of a tracker."""
-        self.end_epoch()
+        self._remove_bar()
         if self._tracking is not None:
             self._say_problem(self._tracking.close())
         if self._writer is not None:

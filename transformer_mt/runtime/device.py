@@ -173,12 +173,17 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def process_unchanged() -> Iterator[None]:
-    """After the `with` block, the process has its threads and the states of its random generators on the CPU again."""
+    """After the `with` block, the process has its threads and the states of its random generators on the CPU again.
+
+    Also whether tiny numbers are flushed to zero.
+    """
     states, threads = (random.getstate(), np.random.get_state(), torch.get_rng_state()), torch.get_num_threads()
+    flushes = not torch.full((1,), 1e-42).mul(1).any()
     try:
         yield
     finally:
         torch.set_num_threads(threads)
+        torch.set_flush_denormal(flushes)
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])

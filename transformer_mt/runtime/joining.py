@@ -22,7 +22,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from transformer_mt.config.cores import launched
-from transformer_mt.errors import INTERRUPTED, TmtError, reason
+from transformer_mt.errors import INTERRUPTED, InterruptionError, TmtError, reason
 from transformer_mt.runtime import distributed
 from transformer_mt.runtime.distributed import ALONE, TRAINING, World, exit_code_of, forget_locals, host_name
 
@@ -67,7 +67,7 @@ def join_world() -> Iterator[World]:
         lost = _lost(world, broken)
         if broken is error:
             raise lost from None
-        raise TmtError(f"interrupted; {lost.message}", remedy=lost.remedy, exit_code=INTERRUPTED) from None
+        raise InterruptionError(f"interrupted; {lost.message}", remedy=lost.remedy) from None
     else:
         gc.collect()  # see forget_locals. Not after a failure: torchrun could end the process before it prints
     finally:

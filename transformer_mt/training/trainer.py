@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.loader import Loader
-from transformer_mt.errors import INTERRUPTED, TmtError, is_out_of_memory
+from transformer_mt.errors import InterruptionError, TmtError, is_out_of_memory
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import (
@@ -307,10 +307,9 @@ class Trainer:
         self.events.end_epoch()
         place = self.run.checkpoints.path(self.state.step)
         self.world.exit_all(
-            TmtError(
+            InterruptionError(
                 f"interrupted at step {self.state.step:,}; everything is saved in {place}",
                 remedy=f"Run the same command to continue from there, or add {FRESH} to start again.",
-                exit_code=INTERRUPTED,
             )
         )
 

@@ -47,9 +47,9 @@ _WAYS = {  # keys of `made_in`
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunComparison:
-    """Runs side by side.
+    """Runs side by side. Printed, it is its tables; a notebook shows them as such.
 
     keys:        of the settings that differ
     groups:      means over seeds
@@ -67,6 +67,12 @@ class RunComparison:
     def lines(self) -> list[str]:
         """The tables as text."""
         return self._tables("text", score_columns(self.runs, (), ()))
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+    def _repr_markdown_(self, form: TableForm = "markdown") -> str:
+        return "\n".join(self.written(form))
 
     def written(self, form: TableForm, test_sets: Sequence[str] = (), metrics: Sequence[str] = ()) -> list[str]:
         """The lines of the tables, and how the scores in them were made.

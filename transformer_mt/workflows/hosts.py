@@ -19,7 +19,7 @@ from uuid import uuid4
 import torch
 
 from transformer_mt import __version__
-from transformer_mt.config.load import ConfigLike, config_of, differences
+from transformer_mt.config.load import ConfigLike, Overrides, config_of, differences
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
 from transformer_mt.data.parent import Parent
@@ -107,7 +107,7 @@ def another_version(programs: Sequence[Program]) -> str:
 
 
 def config_on_hosts(
-    world: World, config: ConfigLike, overrides: str | Sequence[str], run: Path | None, fresh: bool
+    world: World, config: ConfigLike, overrides: Overrides, run: Path | None, fresh: bool
 ) -> tuple[Config, list[str]]:
     """The config of the first machine, with this machine's own values of OF_HOST; and notes for the user.
 

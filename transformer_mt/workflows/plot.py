@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.config.load import ConfigLike, Overrides, config_of
 from transformer_mt.data.prepared import open_prepared
 from transformer_mt.data.store import SIDES, Side
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report, span_of
+from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.reporting.curves import draw_run, draw_runs
 from transformer_mt.reporting.distributions import plot_data, plot_scores
@@ -23,16 +24,20 @@ _CHUNK = 1 << 22  # ids that are counted at once
 
 
 def plot(
-    runs: Sequence[Path] = (),
+    runs: str | Path | Sequence[str | Path] = (),
     config: ConfigLike | None = None,
-    overrides: Sequence[str] = (),
-    output: Path | None = None,
+    overrides: Overrides = (),
+    output: str | Path | None = None,
     theme: Theme = "light",
 ) -> list[Path]:
-    """What `tmt plot` draws: `runs` as `plot_runs` does, or the data of `config` as `plot_prepared` does.
+    """Draw the learning curves of runs, or the prepared data of a config; return the files. Without both: the last run.
 
-    Without both: the run that finished last.
+    runs:   folders. One without `output`: each curve as a PNG in its `plots` folder; several: loss and BLEU of all in
+            one picture
+    output: PNG or SVG, by its ending
+    Raises TmtError if a run has no metrics yet, or the data is not prepared.
     """
+    runs, output = paths_of(runs), None if output is None else path_of(output)
     if config is None and not overrides:
         return plot_runs(runs or [default_model().parent], output, theme)
     if not runs and config is not None:
@@ -57,7 +62,7 @@ def plot_runs(runs: Sequence[Path], output: Path | None = None, theme: Theme = "
 
 
 def plot_prepared(
-    config: ConfigLike, overrides: Sequence[str] = (), output: Path | None = None, theme: Theme = "light"
+    config: ConfigLike, overrides: Overrides = (), output: Path | None = None, theme: Theme = "light"
 ) -> list[Path]:
     """Draw sentence lengths and vocabulary of the prepared training data; return the files.
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,15 @@ class Proposal:
     summary: what was found and chosen: lines of a title and a text
     """
 
-    text: str
-    config: Config
+    text: str = field(repr=False)
+    config: Config = field(repr=False)
     pairs: int
     about: bool
     minutes: float
-    summary: tuple[tuple[str, str], ...]
+    summary: tuple[tuple[str, str], ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def propose_config(

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.config.load import ConfigLike, Overrides, config_of
 from transformer_mt.config.runs import MODEL, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import finished_at
-from transformer_mt.errors import INTERRUPTED, TmtError, number_of
+from transformer_mt.errors import InterruptionError, TmtError, number_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
@@ -87,9 +87,7 @@ class SynthesisReport:
         )
 
 
-def synthesize(
-    config: ConfigLike, method: str, *, overrides: str | Sequence[str] = (), dry_run: bool = False
-) -> SynthesisReport:
+def synthesize(config: ConfigLike, method: str, *, overrides: Overrides = (), dry_run: bool = False) -> SynthesisReport:
     """Train a model on its corpora and on text that models write; the same call goes on after an interruption.
 
     method:    back, forward, diversify or distill, with the settings of the config's section `synthesis`
@@ -119,7 +117,7 @@ def synthesize(
             return _Synthesis(plan, prepared, world).run()
         except KeyboardInterrupt:
             remedy = "Run the same command again to continue there; what is finished is kept."
-            world.exit_all(TmtError("interrupted", remedy=remedy, exit_code=INTERRUPTED))
+            world.exit_all(InterruptionError("interrupted", remedy=remedy))
 
 
 def _told(prepared: Prepared) -> Prepared:

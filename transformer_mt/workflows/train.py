@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy  # noqa: F401 (PyTorch would import it too, but lose a Ctrl-C while it does)
 from torch import Tensor
 
-from transformer_mt.config.load import ConfigLike
+from transformer_mt.config.load import ConfigLike, Overrides
 from transformer_mt.config.runs import RUNS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
@@ -89,19 +89,25 @@ class TrainReport:
 
 
 def train(
-    config: ConfigLike, run_dir: str | Path | None = None, *, overrides: str | Sequence[str] = (), fresh: bool = False
+    config: ConfigLike,
+    run_dir: str | Path | None = None,
+    *,
+    overrides: Overrides = (),
+    fresh: bool = False,
+    says_scores: bool = True,
 ) -> TrainReport:
     """Train a model, or continue an interrupted run, and score the result on the test sets.
 
-    config:    a Config or a YAML file
+    config:    a Config, a YAML file, or its sections as a dict
     run_dir:   folder of the run; default: runs/NAME
-    overrides: `key.path=value`, which replace values of the config
+    overrides: `key.path=value` or a dict of such keys, which replace values of the config
     fresh:     start again, after moving a previous run to a folder beside it
+    says_scores: False if you print those of the test sets yourself; they are also in the result
     Under `torchrun`, every process calls this function.
-    Raises TmtError for all that the user can fix; with exit code 130 after an interruption, when all is saved.
+    Raises TmtError for all that the user can fix, and InterruptionError after an interruption, when all is saved.
     """
     with join_world() as world:
-        return train_in(world, config, run_dir, overrides, fresh)
+        return train_in(world, config, run_dir, overrides, fresh, says_scores)
 
 
 @process_unchanged()
@@ -109,8 +115,9 @@ def train_in(
     world: World,
     config: ConfigLike,
     run_dir: str | Path | None = None,
-    overrides: str | Sequence[str] = (),
+    overrides: Overrides = (),
     fresh: bool = False,
+    says_scores: bool = True,
 ) -> TrainReport:
     """`train`, for processes that have joined a world."""
     folder = None
@@ -124,13 +131,19 @@ def train_in(
             fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
             notes += ["--fresh does not count again: torchrun has restarted its processes"]
-        return _train(world, settings, folder, fresh, programs, notes)
+        return _train(world, settings, folder, fresh, programs, notes, says_scores)
     except KeyboardInterrupt:
         world.exit_all(interrupted_error(folder))
 
 
 def _train(
-    world: World, config: Config, folder: Path, fresh: bool, programs: Mapping[int, Program], notes: Sequence[str]
+    world: World,
+    config: Config,
+    folder: Path,
+    fresh: bool,
+    programs: Mapping[int, Program],
+    notes: Sequence[str],
+    says_scores: bool,
 ) -> TrainReport:
     """programs: of the machines, by rank of their leaders; notes: for the user"""
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
@@ -161,7 +174,7 @@ def _train(
         if world.is_leader and not world.is_main:
             print(f"{host_name()} trains with {programs[0].host}, which prints and writes all", file=sys.stderr)
         with closing(events):
-            job = TrainingJob(config, prepared, run, machine, events, parent)
+            job = TrainingJob(config, prepared, run, machine, events, parent, says_scores)
             trainer = job.trainer()
             state = trainer.train()
             final = job.ship(trainer.model, state)
@@ -178,6 +191,7 @@ class TrainingJob:
     machine: Machine
     events: Events
     parent: Parent | None = None
+    says_scores: bool = True
 
     def trainer(self, supervisor: Supervisor | None = None) -> Trainer:
         """A trainer for this job. Prints what it is going to train."""
@@ -361,7 +375,8 @@ class TrainingJob:
             lines = [f"{name}  {one.line}" for one in report.scores.values()]
             figures = {key: one.value for key, one in report.scores.items()}
             events.record("test", split=name, search=search, scores=lines, figures=figures)
-            events.keep(*lines)
+            for line in lines:
+                (events.say if self.says_scores else events.keep)(line)
             if by_chance := chance(report):
                 events.say(f"           {name}: {by_chance}")
             if report.left_out:

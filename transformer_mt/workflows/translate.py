@@ -19,7 +19,7 @@ from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
 from transformer_mt.errors import TmtError, number_of
-from transformer_mt.files.lines import check_exists
+from transformer_mt.files.lines import check_exists, path_of
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable, drawable
 from transformer_mt.reporting.notes import note
@@ -135,12 +135,20 @@ def check_drawing(file: Path | None, which: str, theme: Theme) -> None:
 
 
 def draw_attention(
-    translator: Interpreter, line: str, prefix: str, file: Path, which: str = "all", theme: Theme = "light"
+    translator: Interpreter,
+    line: str,
+    file: str | Path,
+    prefix: str = "",
+    which: str = "all",
+    theme: Theme = "light",
 ) -> Path:
-    """Draw the attention maps of the first model while it translates a sentence.
+    """Draw the attention maps of the first model while it translates a sentence; return the file.
 
-    which: `all`, or KIND[.LAYER[.HEAD]] as `plot_attention` reads it. Raises TmtError if there is no such map, or if
-    the translator's engine gives no attention.
+    file:   PNG or SVG, by its ending
+    prefix: the beginning of the translation
+    which:  `all`, or KIND[.LAYER[.HEAD]]; KIND is encoder, decoder or cross, HEAD a number or `mean`
+    theme:  light or dark
+    Raises TmtError if there is no such map, or if the translator's engine gives no attention.
     """
     from transformer_mt.decoding.translator import Translator
 
@@ -152,7 +160,7 @@ def draw_attention(
     texts = {line, *seen.rows, *seen.columns}
     if missing := sum(one != shown for text in texts for one, shown in zip(text, drawable(text), strict=True)):
         note(f"{number_of(missing, 'character')} drawn as boxes: no font of the pictures has them")
-    return plot_attention(seen.maps, seen.rows, seen.columns, file, line, which=which, theme=theme)
+    return plot_attention(seen.maps, seen.rows, seen.columns, path_of(file), line, which=which, theme=theme)
 
 
 def note_form(file: Path) -> None:

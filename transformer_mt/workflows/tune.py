@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.config.load import CONFIG, ConfigLike, config_of, differences, dump_config, load_config
+from transformer_mt.config.load import CONFIG, ConfigLike, Overrides, config_of, differences, dump_config, load_config
 from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, read_space, shown
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.errors import INTERRUPTED, TmtError, check_type, checked_number, from_os_error, number_of
+from transformer_mt.errors import InterruptionError, TmtError, check_type, checked_number, from_os_error, number_of
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import replace_text
@@ -84,7 +84,7 @@ def tune(
     minutes: float,
     *,
     trials: int | None = None,
-    overrides: str | Sequence[str] = (),
+    overrides: Overrides = (),
     run_dir: str | Path | None = None,
 ) -> TuneReport:
     """Train with different values of some keys, and write the config with the best validation.
@@ -116,7 +116,7 @@ def tune(
             study = Study(folder / JOURNAL, values, settings, measure)
             return _Search(settings, values, folder, study, minutes, trials).run()
     except KeyboardInterrupt:
-        raise TmtError("interrupted; all trials so far are saved", remedy=_AGAIN, exit_code=INTERRUPTED) from None
+        raise InterruptionError("interrupted; all trials so far are saved", remedy=_AGAIN) from None
     except OSError as error:
         raise from_os_error(error, "writing the search") from None
 
@@ -296,7 +296,7 @@ class _Search:
             if not trial.ended:
                 self.bench.train(trial, Supervisor(judge, self.is_over))
         except TmtError as error:
-            if error.exit_code == INTERRUPTED:
+            if isinstance(error, InterruptionError):
                 return self._interrupted(trial, time.monotonic() - begun, error)
             if is_of_machine(error):
                 raise
@@ -360,7 +360,7 @@ class _Search:
             _say(f"time       is over; trial {trial.number} goes on if the same command gets more --minutes")
             return "unfinished"
         self.study.spend(self.spent)
-        raise TmtError(f"trial {trial.number}: {error.message}", remedy=_AGAIN, exit_code=INTERRUPTED) from None
+        raise InterruptionError(f"trial {trial.number}: {error.message}", remedy=_AGAIN) from None
 
     def _give_up(self, trial: Trial) -> None:
         """Say that so many trials in a row have failed. Raises TmtError if there is no other trial."""
