@@ -56,9 +56,9 @@ def test_a_run_writes_all_documented_files(finished: Path):
         *("plots/bleu.png", f"model/{WEIGHTS}", "model/config.yaml", "checkpoints/step-0000022/SHA256SUMS"),
     ):
         assert (folder / name).stat().st_size > 0, name
-    events = [json.loads(line)["event"] for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
-    assert events[0] == "started"
-    assert events[-2:] == ["finished", "test"]
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert [records[place]["event"] for place in (0, -2, -1)] == ["started", "finished", "test"]
+    assert 50 << 20 < records[-2]["peak_memory"] < 8 << 30  # bytes: PyTorch alone needs more than 50 MiB
     assert (
         load_file(folder / "model" / WEIGHTS).keys() == load_file(folder / "checkpoints/step-0000022" / WEIGHTS).keys()
     )

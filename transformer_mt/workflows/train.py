@@ -31,7 +31,7 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, process_unchanged, seed_everything, set_up
+from transformer_mt.runtime.device import Machine, peak_memory, process_unchanged, seed_everything, set_up
 from transformer_mt.runtime.distributed import ALONE, World, host_name
 from transformer_mt.runtime.joining import join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
@@ -366,6 +366,7 @@ class TrainingJob:
         further = worse_than_guessing(state, settings, tokens) or how_to_continue(state, settings, final.steps)
         events.say(f"           {further}")
         reached = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
+        reached["peak_memory"] = peak_memory(self.machine.device)
         events.record("finished", **reached, averaged=final.steps, shipped=final.to_json())
         search = search_name(self.config.decoding)
         if self.prepared.test_sets:
