@@ -14,8 +14,6 @@ import re
 import textwrap
 from pathlib import Path
 
-import latex2mathml.converter
-
 ROOT = Path(__file__).parents[1]
 _CODE = re.compile(r"^\{\{ code (?P<file>\S+)(?: (?P<name>[\w.]+))?(?P<nodoc> nodoc)? \}\}$", re.M)
 _PAGE = re.compile(r"\A<!-- page (\S+) -->")
@@ -73,6 +71,8 @@ def with_file(markdown: str) -> str:
 
 
 def with_equations(html: str) -> str:
+    import latex2mathml.converter  # only the site needs it
+
     def mathml(match: re.Match[str]) -> str:
         display = "inline" if match[2] == "(" else "block"
         return latex2mathml.converter.convert(entities.unescape(match[3].strip()), display=display)

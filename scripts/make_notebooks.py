@@ -1,0 +1,124 @@
+"""Writes the pages of docs/paper as notebooks, with their pictures, to read and run them in Jupyter.
+
+    python scripts/make_notebooks.py [--to notebooks]
+
+Examples are cells; what they print stands in comments. After each exercise comes an empty cell, and its answer is
+folded. Code of the program stands as text: it is what the examples import. Needs nothing but this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs_hooks import REPOSITORY, ROOT, with_code
+
+PAGES = ("index", "embeddings", "attention", "layers", "training", "decoding")
+_HEAD = re.compile(r"\A---\n.*?\n---\n", re.S)
+_DARK = re.compile(r"^!\[[^\]]*\]\([^)]*#only-dark\)\n", re.M)
+_BOX = re.compile(r'^(?P<mark>!!!|\?\?\?) (?P<kind>\w+) "(?P<title>[^"]*)"\n(?P<text>(?:[ ]{4}[^\n]*\n|[ ]*\n)+)', re.M)
+_EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(?P<code>.*?)^```$", re.M | re.S)
+_LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_ATTRIBUTES = re.compile(r"^(#+ .*?) \{ #[\w-]+ \}$", re.M)
+_TITLE = re.compile(r'^```python title="([^"]*)"$', re.M)
+_FIRST = """# Your changes of the program count in what runs next; the examples run in its folder.
+%load_ext autoreload
+%autoreload 2
+import os
+
+os.path.isdir("transformer_mt") or os.chdir({root!r});
+"""
+_HIDDEN = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # the second is for Colab
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--to", type=Path, default=Path("notebooks"), metavar="FOLDER")
+    folder = parser.parse_args().to
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PAGES:
+        page = (ROOT / "docs" / "paper" / f"{name}.md").read_text(encoding="utf-8")
+        written = json.dumps(notebook(name, page, os.path.relpath(ROOT, folder)), indent=1)
+        (folder / f"{name}.ipynb").write_text(written + "\n", encoding="utf-8")
+    for picture in (ROOT / "docs" / "paper").glob("*-light.svg"):
+        shutil.copy(picture, folder)
+    print(f"{folder}: {len(PAGES)} notebooks. Open them with:  jupyter lab {folder}")
+
+
+def notebook(name: str, page: str, root: str) -> dict[str, Any]:
+    """The notebook of a page, as JSON has it (nbformat 4.5). root: the way from its folder to this repository"""
+    text = _LINK.sub(_link, _DARK.sub("", _HEAD.sub("", page))).replace("-light.svg#only-light", "-light.svg")
+    cells = list(_cells(_TITLE.sub(r"`\1`\n\n```python", _ATTRIBUTES.sub(r"\1", with_code(text)))))
+    if any(cell["cell_type"] == "code" for cell in cells):
+        cells.insert(0, _code(_FIRST.format(root=root)))
+    cells = [{"id": f"{name}-{number}", **cell} for number, cell in enumerate(cells, 1)]
+    language = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": language, "cells": cells}
+
+
+def _link(found: re.Match[str]) -> str:
+    """A link to another page of the paper is one to its notebook; others lead to the repository."""
+    stem = found[2].removesuffix(".md")
+    if stem in PAGES:
+        return f"{found[1]}{stem}.ipynb)"
+    inside = Path("docs/paper", found[2])
+    parts = list[str]()
+    for part in inside.parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return f"{found[1]}{REPOSITORY}{'/'.join(parts)}{found[3] or ''})"
+
+
+def _cells(text: str) -> Iterator[dict[str, Any]]:
+    """The cells of a page: what is between the boxes, and the boxes."""
+    end = 0
+    for box in _BOX.finditer(text):
+        yield from _plain(text[end : box.start()])
+        inside = textwrap.dedent(box["text"])
+        if box["mark"] == "???":
+            yield from _plain(inside, folded=box["title"])
+        else:
+            yield from _plain(f"**{box['title']}**\n\n{inside}")
+        if box["kind"] == "question":
+            yield _code("# Your answer\n")
+        end = box.end()
+    yield from _plain(text[end:])
+
+
+def _plain(text: str, folded: str = "") -> Iterator[dict[str, Any]]:
+    """Text and examples. folded: the title under which they are hidden"""
+    end = 0
+    for example in _EXAMPLE.finditer(text):
+        yield from _markdown(text[end : example.start()], folded)
+        title = f"# @title {folded}: run this cell, or unfold it\n" if folded else ""
+        yield _code(title + example["code"], _HIDDEN if folded else {})
+        end = example.end()
+    yield from _markdown(text[end:], folded)
+
+
+def _markdown(text: str, folded: str) -> Iterator[dict[str, Any]]:
+    text = text.replace("<!-- run -->\n", "").strip()
+    if text:
+        shown = f"<details><summary>{folded}</summary>\n\n{text}\n\n</details>" if folded else text
+        yield {"cell_type": "markdown", "metadata": {}, "source": shown.splitlines(keepends=True)}
+
+
+def _code(code: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+    lines = code.rstrip("\n").splitlines(keepends=True)
+    return {
+        "cell_type": "code",
+        "metadata": metadata or {},
+        "execution_count": None,
+        "outputs": list[Any](),
+        "source": lines,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The pages about the paper as notebooks: all of their text and examples, in cells that run one after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.conftest import ROOT, blocks
+from tests.docs.test_examples import _comments_below_print, matches
+from tests.forks import PYTHON
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("made") / "notebooks"
+    command = [sys.executable, "scripts/make_notebooks.py", "--to", str(made)]
+    assert "6 notebooks" in subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return made
+
+
+def cells(folder: Path, name: str, kind: str) -> list[str]:
+    notebook = json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[\w-]{1,64}", one) for one in ids)
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == kind]
+
+
+def pages() -> list[Path]:
+    return sorted((ROOT / "docs" / "paper").glob("*.md"))
+
+
+@pytest.mark.parametrize("paper_page", pages(), ids=lambda page: page.stem)
+def test_a_notebook_has_all_of_its_page(folder: Path, paper_page: Path) -> None:
+    page = paper_page
+    text, code = cells(folder, page.stem, "markdown"), cells(folder, page.stem, "code")
+    examples = [one.text.strip() for one in blocks() if one.page == page and one.run and one.kind == "python"]
+    assert [one.partition("unfold it\n")[2] or one for one in code if one in examples or "@title" in one] == examples
+    whole = "\n".join(text)
+    assert not re.search(r"^(!!!|\?\?\?|<!-- run)|\{\{ code|only-dark|\{ #|title=", whole, re.M)
+    source = page.read_text(encoding="utf-8")
+    source = re.sub(r" \{ #.*\}$", "", source, flags=re.M)
+    for line in re.findall(r"^#+ .*$|^[A-Z][^|`\[$\n]{60,}$", source, re.M):  # headings and plain lines of text
+        assert line in "\n".join([whole, *code])
+    assert len(re.findall(r"^# Your answer", "\n".join(code), re.M)) == source.count('!!! question "')
+    for name in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", whole):
+        assert (folder / name).is_file(), name
+    links = re.findall(r"blob/main/([^)#\s]+)", whole)
+    assert all((ROOT / link).exists() for link in links)
+
+
+def test_all_pages_are_notebooks(folder: Path) -> None:
+    assert {file.stem for file in folder.glob("*.ipynb")} == {page.stem for page in pages()}
+
+
+def test_the_cells_run_one_after_the_other(folder: Path, environment: dict[str, str]) -> None:
+    """In one process, unlike the examples of the pages; the magics of IPython are left out."""
+    first, *code = cells(folder, "embeddings", "code")
+    assert "%load_ext autoreload\n%autoreload 2\n" in first
+    program = "\n".join([re.sub(r"^%.*$", "", first, flags=re.M), *code])
+    command: Any = [*PYTHON, "-c", program]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shown = "\n".join(line for one in code for line in _comments_below_print(one))
+    assert matches(shown, done.stdout), done.stdout
