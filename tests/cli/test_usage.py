@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (["plot", "--theme", "blue"], "Error: Invalid value for '--theme': 'blue' is not one of 'light', 'dark'."),
         (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
         (["translate", "-i", "a.txt", "--input=b.txt"], "Give --input once: it takes one value."),
+        (["export", "--model", "a", "-m", "b", "-o", "c"], "Give --model once: it takes one value."),
         (["train", "-c", "a.yaml", "-c", "b.yaml"], "Give --config once: it takes one value."),
         (["train", "--run-dir", "a", "--run-dir", "b", "-c", "c.yaml"], "Check the path"),  # of these, the last counts
         (["init"], "    classics/revisited-de-en "),

@@ -43,7 +43,7 @@ def require_one_process(command: str) -> None:
 
 
 _SINGLE = (
-    *("--config", "--input", "--output", "--document", "--glossary", "--source", "--target"),
+    *("--config", "--model", "--input", "--output", "--document", "--glossary", "--source", "--target"),
     *("--reference", "--hypothesis", "--baseline", "--split"),
 )
 
