@@ -1,4 +1,4 @@
-"""The files for clusters in docs/cluster: each is linted, and starts torchrun as the page says."""
+"""The files for clusters in docs/cluster: each is linted, and starts torchrun or a server as its page says."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+from transformer_mt.cli import main
+from transformer_mt.serving import start
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "cluster"
@@ -40,8 +43,8 @@ def text(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def kubernetes() -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(text("kubernetes.yaml")))
+def kubernetes(name: str = "kubernetes.yaml") -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(text(name)))
 
 
 def container() -> dict[str, Any]:
@@ -57,9 +60,12 @@ def scripts() -> dict[str, str]:
     return {"slurm": text("slurm.sbatch"), "pod": pod[2], "setup": sky["setup"], "run": sky["run"]}
 
 
-def test_every_file_is_on_the_page():
-    page = (ROOT / "docs" / "distributed.md").read_text(encoding="utf-8")
-    assert {file.name for file in FOLDER.iterdir()} == set(re.findall(r"\{\{ code docs/cluster/(\S+) \}\}", page))
+def test_every_file_is_on_its_page():
+    served, shown = {"serve.yaml"}, list[set[str]]()
+    for name in ("distributed.md", "serving.md"):
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        shown.append(set(re.findall(r"\{\{ code docs/cluster/(\S+) \}\}", page)))
+    assert shown == [{file.name for file in FOLDER.iterdir()} - served, served]
 
 
 @pytest.mark.parametrize("name", scripts())
@@ -147,9 +153,10 @@ def test_slurm_waits_for_the_checkpoint_and_queues_the_job_again_only_if_the_tim
     assert done.returncode == code, done.stderr
 
 
-def test_kubernetes_accepts_the_objects():
+@pytest.mark.parametrize("name", ["kubernetes.yaml", "serve.yaml"])
+def test_kubernetes_accepts_the_objects(name: str):
     kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="pip install kubernetes-validate")
-    for one in kubernetes():
+    for one in kubernetes(name):
         kubernetes_validate.validate(one, "1.31", strict=True)
 
 
@@ -170,6 +177,36 @@ def test_the_parts_of_kubernetes_fit_together():
     user = re.search(r"^USER (\d+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.M)
     assert user
     assert pod["securityContext"] == {"runAsUser": int(user[1]), "fsGroup": int(user[1])}
+
+
+def test_what_serves_under_kubernetes_is_reached_probed_and_may_write_only_to_tmp(monkeypatch: pytest.MonkeyPatch):
+    service, deployment = kubernetes("serve.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    (one,) = pod["containers"]
+    (port,), (inside,) = service["spec"]["ports"], one["ports"]
+    assert service["spec"]["selector"] == labels == deployment["spec"]["selector"]["matchLabels"]
+    assert port["targetPort"] == inside["name"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert one[probe]["httpGet"] == {"path": "/health", "port": inside["name"]}
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert one["securityContext"]["readOnlyRootFilesystem"]
+    assert [mount["mountPath"] for mount in one["volumeMounts"]] == ["/tmp"]
+
+    started: list[Any] = []
+    (variable,) = (entry["name"] for entry in one["env"])
+    arguments = [argument.replace(f"$({variable})", "10.1.2.3") for argument in one["args"]]
+    monkeypatch.setattr(start, "serve", lambda *given: started.append(given))
+    monkeypatch.setattr(sys, "argv", ["tmt", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main.run()
+    assert not left.value.code
+    ((_, _, _, address, limits, _),) = started
+    assert address.port == inside["containerPort"]
+    assert {service["metadata"]["name"], "10.1.2.3"} <= address.known_hosts()
+    assert pod["terminationGracePeriodSeconds"] >= limits.seconds + int(
+        one["lifecycle"]["preStop"]["exec"]["command"][1]
+    )
 
 
 def test_skypilot_documents_every_key():

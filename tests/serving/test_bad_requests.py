@@ -170,15 +170,15 @@ def test_a_missing_or_wrong_key_is_403(client_of: Callable[..., Client]) -> None
 def test_on_loopback_only_known_host_names_are_answered(client_of: Callable[..., Client]) -> None:
     client = client_of(hosts={"127.0.0.1", "::1", "localhost"})
     for host in ("127.0.0.1:5000", "localhost", "[::1]:5000", "LOCALHOST:5000"):
-        assert client.get("/health", headers={"Host": host}).status_code == 200
+        assert client.get("/languages", headers={"Host": host}).status_code == 200
     for host in ("evil.example:5000", "", "127.0.0.1.evil.example", "[::2]"):
-        refused(client.get("/health", headers={"Host": host}), 403)
+        refused(client.get("/languages", headers={"Host": host}), 403)
 
 
 def test_a_name_with_capital_letters_is_allowed_as_it_is_meant(client_of: Callable[..., Client]) -> None:
     client = client_of(hosts=Address(hosts=("MyHost.example",)).known_hosts())
     for host in ("MyHost.example", "myhost.example:5000"):
-        assert client.get("/health", headers={"Host": host}).status_code == 200
+        assert client.get("/languages", headers={"Host": host}).status_code == 200
 
 
 def test_other_sites_are_refused_unless_they_are_allowed(client_of: Callable[..., Client]) -> None:
@@ -214,8 +214,17 @@ def test_where_it_is_open_to_others_only_names_that_are_allowed_are_answered(cli
     assert Address("0.0.0.0").known_hosts() is None
     client = client_of(hosts=Address("0.0.0.0", hosts=("good.example",)).known_hosts())
     for host in ("good.example:5000", "localhost", "127.0.0.1:5000"):
-        assert client.get("/health", headers={"Host": host}).status_code == 200
-    refused(client.get("/health", headers={"Host": "evil.example"}), 403)
+        assert client.get("/languages", headers={"Host": host}).status_code == 200
+    refused(client.get("/languages", headers={"Host": "evil.example"}), 403)
+
+
+def test_health_is_answered_under_every_name_and_nothing_else_is(client_of: Callable[..., Client]) -> None:
+    """Kubernetes and other probes name the address of the container."""
+    client, foreign = client_of(hosts={"good.example"}), {"Host": "10.1.2.3:5000"}
+    answer = client.get("/health", headers=foreign)
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    for path in ("/health/", "/metrics", "/", "/v1/models", "//health"):
+        refused(client.get(path, headers=foreign), 403)
 
 
 def test_numbers_count_the_requests_without_names_that_clients_make_up(client: Client) -> None:

@@ -28,6 +28,7 @@ from transformer_mt.serving.metrics import TYPE, Metrics
 from transformer_mt.serving.models import Models
 
 PAGE = Path(__file__).parent / "page"
+ALWAYS = "/health"  # answered under every name: probes come with an address, and it says nothing of use to a page
 NEEDS_KEY = ("/v1/", "/metrics")  # paths that are refused without a key; LibreTranslate's may have it in their body
 _POLICY = (
     "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
@@ -155,7 +156,7 @@ class Frame:
 
     def _check(self, connection: HTTPConnection) -> None:
         """Raises RequestError if the host is not one of ours, for a page of another site, or if a key is missing."""
-        if self.hosts is not None:
+        if self.hosts is not None and connection.scope["path"] != ALWAYS:
             host = connection.headers.get("host", "")
             name = host if host.endswith("]") else host.rpartition(":")[0] or host
             if name.lower().strip("[]") not in self.hosts:  # a page of another site whose name leads here

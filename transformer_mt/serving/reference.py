@@ -133,7 +133,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "get", "/frontend/settings", "What a page needs to know (LibreTranslate)", libre.SettingsAnswer, errors=(403,)
     ),
-    Endpoint("get", "/health", "Whether the server runs (LibreTranslate)", libre.HealthAnswer, errors=(403,)),
+    Endpoint("get", "/health", "Whether the server runs (LibreTranslate)", libre.HealthAnswer),
 )
 
 
