@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 import torch
 
+from transformer_mt.config.runs import WEIGHTS
 from transformer_mt.decoding.interpreter import Computing, Translation
 from transformer_mt.decoding.model_directory import ModelDirectory
 from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS, is_exported, load_engine, write_export
+from transformer_mt.runtime.weights import facts_of_weights
 
 pytestmark = pytest.mark.slow
 
@@ -309,6 +311,7 @@ def test_a_damaged_folder_and_an_unsupported_device_are_refused(model: ModelDire
         load_engine(tmp_path / "out", computing=Computing(device="cuda:one"))
     weights = tmp_path / "out" / "model.bin"
     weights.write_bytes(weights.read_bytes()[:500])
+    (tmp_path / "out" / "export.json").unlink()  # an older version wrote none
     with pytest.raises(TmtError, match="cannot load"):
         load_engine(tmp_path / "out")
 
@@ -339,8 +342,65 @@ def test_another_vocabulary_is_refused(model: ModelDirectory, tmp_path: Path) ->
     write_export(model, tmp_path / "out")
     for file in (tmp_path / "out").glob("*_vocabulary.json"):
         file.write_text("[]")
+    (tmp_path / "out" / "export.json").unlink()
     with pytest.raises(TmtError, match="does not match the tokenizer in this folder"):
         load_engine(tmp_path / "out")
+
+
+def test_a_damaged_file_one_of_another_export_and_a_missing_one_are_refused(
+    make_model: Callable[..., ModelDirectory], tmp_path: Path
+) -> None:
+    write_export(make_model(), tmp_path / "out")
+    write_export(make_model(encoder_layers=1), tmp_path / "other")
+    before = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()}
+    weights, codec = tmp_path / "out" / "model.bin", tmp_path / "out" / "source" / "vocabulary.txt"
+    for file, content in (
+        (weights, (tmp_path / "other" / "model.bin").read_bytes()),
+        (weights, before[weights][:-9] + bytes([before[weights][-9] ^ 1]) + before[weights][-8:]),
+        (codec, before[codec] + b"x\n"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(TmtError, match="its checksum differs") as refused:
+            load_engine(tmp_path / "out", computing=ONE)
+        assert refused.value.place == str(file)
+        file.write_bytes(before[file])
+    (tmp_path / "out" / "config.yaml").write_bytes(before[tmp_path / "out" / "config.yaml"] + b"# mine\n")
+    load_engine(tmp_path / "out", computing=ONE)
+    codec.unlink()
+    with pytest.raises(TmtError, match=r"missing files of this export: source/vocabulary\.txt"):
+        load_engine(tmp_path / "out", computing=ONE)
+    codec.write_bytes(before[codec])
+    (tmp_path / "out" / "export.json").write_text('{"version": 1}')
+    with pytest.raises(TmtError, match="cannot be read"):
+        load_engine(tmp_path / "out", computing=ONE)
+
+
+def test_an_export_names_its_model_and_equal_exports_are_equal(model: ModelDirectory, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_export(model, tmp_path / name, "int8")
+    one, two = (
+        {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
+        for folder in (tmp_path / "one", tmp_path / "two")
+    )
+    assert one == two
+    engine = load_engine(tmp_path / "one", computing=ONE)
+    assert (engine.fingerprint, engine.quantization) == (Translator([model]).fingerprint, "int8")
+    (line,) = (line for line in facts_of_weights(model.folder / WEIGHTS)["sha256"].splitlines() if "tensors" in line)
+    assert engine.fingerprint == line.split()[0]
+
+
+def test_a_readme_and_a_licence_stay_when_an_export_is_replaced(model: ModelDirectory, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "LICENSE").write_text("free")
+    write_export(model, out)
+    (out / "README.md").write_text("mine")
+    write_export(model, out, "int8")
+    assert [(out / name).read_text() for name in ("LICENSE", "README.md")] == ["free", "mine"]
+    assert list(load_engine(out, computing=ONE).translate(LINES[:2]))
+    (out / "README").mkdir()
+    with pytest.raises(TmtError, match="other files"):
+        write_export(model, out)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])

@@ -35,11 +35,15 @@ MANY_TERMS = 3  # in a sentence; from here on, a note says that their order may 
 class LineReader:
     """Reads lines with the codecs of a model.
 
-    constrains: whether the engine supports terms
-    folders:    of the models
+    constrains:   whether the engine supports terms
+    folders:      of the models
+    fingerprint:  sha256 of the weights of the model, also of one that was exported; None: unknown, or an ensemble
+    quantization: of an export; None: unknown, or none
     """
 
     folders: Sequence[Path]
+    fingerprint: str | None = None
+    quantization: str | None = None
     constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:

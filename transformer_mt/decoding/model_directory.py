@@ -65,13 +65,14 @@ OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, STEPS)
 
 @dataclass(frozen=True)
 class ModelDirectory:
-    """A loaded model with its two codecs."""
+    """A loaded model with its two codecs. fingerprint: sha256 of the weights; None if they come from no file."""
 
     folder: Path
     config: Config
     model: Transformer
     source: Codec
     target: Codec
+    fingerprint: str | None = None
 
 
 def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:
@@ -98,8 +99,9 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
         require_weights_fit(folder, config, *sizes)  # without memory; but torch imports its compiler for that
     with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
         model = build_model(config, *sizes, device)
-    load_weights(model, read_model_weights(folder), file)
-    return ModelDirectory(folder, config, model.eval(), source, target)
+    weights, fingerprint = _verified_weights(folder)
+    load_weights(model, weights, file)
+    return ModelDirectory(folder, config, model.eval(), source, target, fingerprint)
 
 
 def require_no_export(folder: Path) -> None:
@@ -142,11 +144,17 @@ def _max_parameters(config: Config, vocabularies: int) -> int:
 
 def read_model_weights(folder: Path) -> dict[str, Tensor]:
     """The weights in a model directory. Raises TmtError if they or the tokenizers differ from what was saved."""
+    return _verified_weights(folder)[0]
+
+
+def _verified_weights(folder: Path) -> tuple[dict[str, Tensor], str]:
+    """As `read_model_weights`, with the checksum of the weights."""
     weights = read_weights(folder / WEIGHTS)
-    if _saved_checksums(folder).get(_TENSORS) not in (None, digest_of_weights(weights)):
+    digest = digest_of_weights(weights)
+    if _saved_checksums(folder).get(_TENSORS) not in (None, digest):
         raise TmtError("the weights are damaged: their checksum differs", place=folder / WEIGHTS, remedy=_REMEDY)
     require_saved_tokenizers(folder)
-    return weights
+    return weights, digest
 
 
 def _require_all_files(folder: Path) -> None:

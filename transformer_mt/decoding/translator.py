@@ -82,6 +82,7 @@ class Translator(Interpreter):
         self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = computing.seed, computing.scored
         self.folders = [directory.folder for directory in directories]
+        self.fingerprint = first.fingerprint if len(directories) == 1 else None
 
     @classmethod
     def load(

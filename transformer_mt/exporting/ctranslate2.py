@@ -2,6 +2,7 @@
 
 model.bin, config.json, *_vocabulary.json   written by CTranslate2's classes; other programs read only these
 config.yaml, source/, target/               as in a model directory: how text becomes tokens and back
+export.json                                 what it was made of, and checksums (`origin`)
 
 `specification` decides which tensor goes where, `engine` searches. CTranslate2 is optional and imported when needed. So
 is PyTorch: translating with an exported model does not need it.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
 from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.errors import TmtError
+from transformer_mt.exporting.origin import ORIGIN, WEIGHTS, write_origin
 from transformer_mt.files.replace import replaced_folder
 from transformer_mt.text.codec import save_codecs
 
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.model_directory import ModelDirectory
     from transformer_mt.exporting.engine import Ctranslate2Engine
 
-WEIGHTS = "model.bin"
-OWN_FILES = re.compile(r"model\.bin|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # the parts of an export
+OWN_FILES = re.compile(rf"{WEIGHTS}|{ORIGIN}|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # of an export
+KEPT_FILES = re.compile(r"(README|LICEN[CS]E)[\w.-]*", re.IGNORECASE)  # a user's, which stay when it is replaced
 QUANTIZATIONS = (
     "float32",
     "float16",
@@ -55,7 +58,7 @@ def write_export(
 ) -> None:
     """Write an export to a temporary folder, then replace `output` with it.
 
-    output:       a new or empty folder, or an earlier export
+    output:       a new or empty folder, or an earlier export; a README and a licence in it stay
     quantization: how weights are stored, one of QUANTIZATIONS
     prove:        called with the temporary folder; if it raises, `output` stays as it was
     Raises TmtError if CTranslate2 is missing or does not support the model, or if `output` contains other files.
@@ -68,6 +71,8 @@ def write_export(
     with replaced_folder(output) as aside:
         _fill(aside, directory, quantization)
         prove(aside)
+        for file in _kept_files(output):
+            shutil.copy2(file, aside, follow_symlinks=False)
 
 
 def load_engine(
@@ -114,14 +119,21 @@ def require_export_folder(output: Path) -> None:
     """Raises TmtError if `output` exists and is neither an empty folder nor an earlier export."""
     if not output.exists():
         return
-    others = [path.name for path in output.iterdir() if not OWN_FILES.fullmatch(path.name)] if output.is_dir() else []
-    if others or not output.is_dir() or (any(output.iterdir()) and not is_exported(output)):
+    found = {path.name for path in output.iterdir()} if output.is_dir() else set[str]()
+    found -= {file.name for file in _kept_files(output)}
+    others = [name for name in found if not OWN_FILES.fullmatch(name)]
+    if others or not output.is_dir() or (found and not is_exported(output)):
         names = f" ({', '.join(sorted(others)[:3])})" if others else ""
         raise TmtError(
             f"this folder contains other files{names}; nothing was written" if output.is_dir() else "this is a file",
             place=output,
             remedy="Give --output a new or empty folder, or an earlier export.",
         )
+
+
+def _kept_files(output: Path) -> list[Path]:
+    """What a user has put into an export, and what a new export keeps."""
+    return [file for file in output.glob("*") if KEPT_FILES.fullmatch(file.name) and file.is_file()]
 
 
 def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
@@ -137,6 +149,7 @@ def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
     spec.save(str(folder))
     (folder / CONFIG).write_text(dump_config(directory.config), encoding="utf-8")
     save_codecs((directory.source, directory.target), folder)
+    write_origin(folder, quantization, directory.fingerprint)
 
 
 @contextmanager

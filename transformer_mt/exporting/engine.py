@@ -32,6 +32,7 @@ from transformer_mt.decoding.request import Request, SearchResult, allowed_lengt
 from transformer_mt.decoding.searches.base import Search
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.errors import TmtError
+from transformer_mt.exporting.origin import verified_origin
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
@@ -58,8 +59,11 @@ class Ctranslate2Engine(Interpreter):
         Raises TmtError if a file is damaged, RuntimeError if CTranslate2 cannot load the model or use the device,
         ValueError if its vocabularies do not match the tokenizers.
         """
+        origin = verified_origin(folder)
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         self.folders = [folder]
+        if origin is not None:
+            self.fingerprint, self.quantization = origin.fingerprint, origin.quantization
         self._wants_scores = computing.scored
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
         for name, words in (("shared", source), ("source", source), ("target", target)):

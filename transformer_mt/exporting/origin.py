@@ -1,0 +1,64 @@
+"""export.json in an export: the model that it was made of, and the checksums of its files.
+
+Nothing in it differs between two exports of one model with one version. config.yaml has no checksum, so that the
+settings of the search can be edited. Older versions did not write this file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from transformer_mt import __version__
+from transformer_mt.errors import TmtError
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.text.codec import tokenizer_files
+from transformer_mt.text.tokenizers.base import read_json
+
+ORIGIN, WEIGHTS = "export.json", "model.bin"
+_REMEDY = "Copy the whole folder again, or export the model again: the files of an export belong together."
+
+
+@dataclass(frozen=True)
+class Origin:
+    """version: of this program. fingerprint: sha256 of the model's weights. sha256: of files, by their names."""
+
+    version: str
+    quantization: str
+    fingerprint: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None
+    sha256: dict[str, str]
+
+
+def write_origin(folder: Path, quantization: str, fingerprint: str | None) -> None:
+    """Write export.json beside the other files of an export."""
+    origin = Origin(__version__, quantization, fingerprint, _checksums(folder))
+    (folder / ORIGIN).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def verified_origin(folder: Path) -> Origin | None:
+    """What export.json says; None if there is none. Raises TmtError if it is damaged, or does not fit the files."""
+    file = folder / ORIGIN
+    if not file.exists():
+        return None
+    try:
+        origin = read_json(file, Origin)
+    except (OSError, ValueError) as error:
+        raise TmtError(f"cannot be read: {error}", place=file, remedy=_REMEDY) from None
+    found = _checksums(folder)  # never of a name that export.json gives
+    if missing := sorted(origin.sha256.keys() - found.keys()):
+        problem = f"missing files of this export: {', '.join(missing[:3])}"
+        raise TmtError(problem, place=folder, remedy=_REMEDY)
+    for name, digest in found.items():
+        if origin.sha256.get(name) not in (None, digest):
+            problem = f"damaged, or not the file of this export: its checksum differs from that in {ORIGIN}"
+            raise TmtError(problem, place=folder / name, remedy=_REMEDY)
+    return origin
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    files = (folder / WEIGHTS, folder / "config.json", *folder.glob("*_vocabulary.json"), *tokenizer_files(folder))
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(files) if file.is_file()}
