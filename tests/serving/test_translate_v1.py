@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.serving.conftest import Client
+from tests.serving.conftest import LIMITS, Client
+from transformer_mt.config.runs import WEIGHTS
+from transformer_mt.decoding.computing import Computing
+from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.exporting.ctranslate2 import write_export
+from transformer_mt.runtime.weights import facts_of_weights
 from transformer_mt.serving.batching import Settings
 from transformer_mt.serving.limits import RequestError
-from transformer_mt.serving.models import Models, Searches
+from transformer_mt.serving.models import Models, Searches, load_models
 
 PATH = "/v1/translate"
 TEXT = "a cat. a dog.\r\n\r\n\t a bird sings \n\n"
@@ -104,6 +110,23 @@ def test_the_models_are_listed_without_their_paths(client: Client, models: Model
     assert one["default"] is True
     assert one["limits"] == {"characters": 2_000, "sentences": 50}
     assert str(models.served[0].folder.parent.parent) not in answer.text
+
+
+def test_the_weights_that_answer_can_be_told(client: Client, models: Models, tmp_path: Path) -> None:
+    name, folder = models.served[0].name, models.served[0].folder
+    (one,) = client.get("/v1/models").json()["models"]
+    saved = facts_of_weights(folder / WEIGHTS)["sha256"]
+    assert f"{one['fingerprint']}  tensors" in saved.splitlines()
+    assert (one["engine"], one["quantization"]) == ("tmt", None)
+    line = f'tmt_model_info{{fingerprint="{one["fingerprint"]}",model="{name}"}} 1.0'
+    assert line in client.get("/metrics").text.splitlines()
+
+    pytest.importorskip("ctranslate2")
+    write_export(load_model_directory(folder), tmp_path / "out", "int8")
+    (exported,) = load_models([tmp_path / "out"], LIMITS, Computing("cpu", 1)).served
+    told = exported.described()
+    assert (told["fingerprint"], told["engine"]) == (one["fingerprint"], "ctranslate2")
+    assert told["quantization"] == "int8"
 
 
 def test_a_wider_beam_than_allowed_is_refused(client_of: Callable[..., Client]) -> None:

@@ -31,9 +31,19 @@ class Metrics:
             registry=self.registry,
         )
         self._sentences = Counter("tmt_sentences", "Sentences translated.", ["model"], registry=self.registry)
+        self._models = Gauge(
+            "tmt_model_info",
+            "Served models, by the sha256 of their weights.",
+            ["model", "fingerprint"],
+            registry=self.registry,
+        )
         self._waiting = Gauge(
             "tmt_waiting_sentences", "Sentences that wait or are being translated.", ["model"], registry=self.registry
         )
+
+    def name_model(self, model: str, fingerprint: str | None) -> None:
+        """fingerprint: of the weights; None: unknown"""
+        self._models.labels(model, fingerprint or "").set(1)
 
     def answered(self, path: str, method: str, status: int, seconds: float) -> None:
         """path: of a route, never as the client wrote it."""

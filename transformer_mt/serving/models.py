@@ -64,6 +64,8 @@ class ServedModel:
             "source_name": self.source_name,
             "target_name": self.target_name,
             "engine": self.engine,
+            "quantization": self.translator.quantization,
+            "fingerprint": self.translator.fingerprint,
             "parameters": _parameters(self.translator),
             "beam": self.translator.decoding.beam,
             "inside": self.engine == "tmt",

@@ -92,7 +92,11 @@ class LimitsAnswer(TypedDict):
 
 
 class ModelAnswer(TypedDict):
-    """A served model. inside: whether it can show its attention and its search."""
+    """A served model. inside: whether it can show its attention and its search.
+
+    fingerprint: sha256 of the weights, or of those that an export was made of; null if an older version exported it
+    quantization: of an export; null for others
+    """
 
     name: str
     source: str
@@ -100,6 +104,8 @@ class ModelAnswer(TypedDict):
     source_name: str
     target_name: str
     engine: str
+    quantization: str | None
+    fingerprint: str | None
     parameters: int | None
     beam: int
     inside: bool
