@@ -168,6 +168,18 @@ def test_what_the_engines_do_differently_is_not_compared(tmt: Run, altered: Call
     assert "compared with plain beam search" in error
 
 
+def test_what_the_export_does_not_protect_is_said_once(
+    tmt: Run, model: ModelDirectory, altered: Callable[..., Path]
+) -> None:
+    said = "addresses and placeholders are left to the exported model"
+    assert tmt("export", "--model", model.folder, "--output", "out", "--sample", 5)[2].count(said) == 1
+    line = "abc {name} def"
+    assert tmt("translate", "--model", model.folder, line)[1].count("{name}") == 1
+    assert "the translation lacks {name}" in tmt("translate", "--model", "out", line)[2]
+    sampled = altered(method="sampling", n_best=1)  # here the model itself protects none
+    assert said not in tmt("export", "--model", sampled, "--output", "out", "--sample", 5)[2]
+
+
 def test_a_search_that_the_export_does_not_have_is_named(tmt: Run, altered: Callable[..., Path]) -> None:
     code, _, error = tmt("export", "--model", altered(coverage_penalty=0.5), "--output", "out", "--sample", 5)
     assert code == 0, error

@@ -136,6 +136,11 @@ def export(
     if replaced and replaced != directory.config.name:
         note(f"{output}: replaced the export of another model, {replaced}, by that of {directory.config.name}")
     _note_other_search(directory)
+    if make_search(directory.config.decoding).constrained_rows:
+        note(
+            "addresses and placeholders are left to the exported model: if it loses one, a note says so,"
+            " but only the run itself translates such a line again"
+        )
     return ExportReport(str(output), quantization, sum(len(one.lines) for one in samples), searches)
 
 
