@@ -120,6 +120,21 @@ def test_threads_are_configured_or_shared_among_processes_on_a_machine(monkeypat
         assert torch.get_num_threads() == threads
 
 
+def test_pytorch_keeps_to_the_limit_of_a_container(monkeypatch: pytest.MonkeyPatch):
+    before = torch.get_num_threads()
+    monkeypatch.setattr(device_module, "cpu_quota", lambda: 1)
+    try:
+        torch.set_num_threads(2)
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        set_up(RuntimeConfig(device="cpu"))
+        assert torch.get_num_threads() == 2
+        monkeypatch.delenv("OMP_NUM_THREADS")
+        set_up(RuntimeConfig(device="cpu"))
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_precision():
     assert set_up(RuntimeConfig(device="cpu", precision="bfloat16")).dtype is torch.bfloat16
     with pytest.raises(TmtError, match="float16 needs a GPU"):

@@ -34,7 +34,7 @@ from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import allow_tf32, keep_freed_memory, pick_device, set_up_cuda
+from transformer_mt.runtime.device import allow_tf32, keep_freed_memory, keep_to_quota, pick_device, set_up_cuda
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 
 DEFAULT = Computing()
@@ -99,6 +99,8 @@ class Translator(Interpreter):
         """
         if computing.threads is not None:
             torch.set_num_threads(computing.threads)
+        else:
+            keep_to_quota()
         keep_freed_memory()
         device = pick_device(computing.device)
         several = paths_of(folders)

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import torch
 
-from transformer_mt.config.cores import cores
+from transformer_mt.config.cores import cores, cpu_quota
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError, first_line
 from transformer_mt.runtime.distributed import ALONE, World
@@ -63,12 +63,21 @@ def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
     elif world.local_size > 1 and device.type == "cpu" and os.environ.get("OMP_NUM_THREADS", "1") == "1":
         # torchrun sets 1 thread for each process
         torch.set_num_threads(max(1, cores() // world.local_size))
+    else:
+        keep_to_quota()
     if device.type == "cuda":
         set_up_cuda(device, config.tf32)
     elif device.type == "cpu":
         torch.set_flush_denormal(True)
         keep_freed_memory()
     return Machine(device, _dtype(config.precision, device), world)
+
+
+def keep_to_quota() -> None:
+    """Use no more threads than the CPU limit of the container, which PyTorch does not read; OMP_NUM_THREADS wins."""
+    quota = cpu_quota()
+    if quota is not None and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(min(quota, torch.get_num_threads()))
 
 
 def set_up_cuda(device: torch.device, tf32: bool = True) -> None:
