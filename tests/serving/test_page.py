@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +122,62 @@ def test_a_model_of_several_directions_is_chosen_by_direction(browser: Any, runs
             assert (answer.value.json()["source"], answer.value.json()["target"]) == ("en", target)
         page.context.close()
         assert page.errors == []
+
+
+@contextmanager
+def prefixed(server: Living) -> Iterator[str]:
+    """The address of a proxy that serves it under the path /mt/, which it removes."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self.path.startswith("/mt/"):
+                self.send_error(404)
+                return
+            inner = HTTPConnection("127.0.0.1", server.port, timeout=30)
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            sent = {name: value for name, value in self.headers.items() if name.lower() in ("content-type", "accept")}
+            inner.request(self.command, self.path.removeprefix("/mt"), body or None, sent)
+            answer = inner.getresponse()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "date"):
+                    self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):  # the browser may have left
+                while piece := answer.read1():
+                    self.wfile.write(piece)
+            inner.close()
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None: ...
+
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    proxy.daemon_threads = True
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{proxy.server_address[1]}/mt/"
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+
+
+def test_it_works_behind_a_proxy_that_removes_a_prefix(browser: Any, server: Living) -> None:
+    with prefixed(server) as address:
+        page = opened(browser, address)
+        refused = list[str]()
+        page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
+        page.reload()
+        assert translated(page, SENTENCE)["lines"]
+        look(page)
+        page.click("#tab-runs")
+        page.locator(".run", has_text="ko-en").click()
+        page.locator("#run", has_text="done").wait_for()
+        page.goto(f"{address}docs")
+        page.click("text=The page")
+        page.wait_for_url(address)
+        assert refused == page.errors == []
+        page.context.close()
 
 
 def words(page: Page, selector: str) -> list[str]:

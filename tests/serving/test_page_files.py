@@ -19,7 +19,7 @@ def code(file: Path) -> str:
 
 
 def test_the_page_has_all_files_that_it_names() -> None:
-    names = {name for file in FILES for name in re.findall(r'(?:/static/|from "\./)([\w.-]+)', code(file))}
+    names = {name for file in FILES for name in re.findall(r'(?:"static/|from "\./)([\w.-]+)', code(file))}
     assert {"app.js", "style.css", "dom.js"} <= names
     assert not [name for name in names if not (PAGE / name).is_file()]
 

@@ -203,12 +203,12 @@ def _page() -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>transformer_mt: the interface</title>
-<link rel="stylesheet" href="/static/reference.css">
+<link rel="stylesheet" href="static/reference.css">
 </head>
 <body>
 <main>
 <h1>The interface</h1>
-<p><a href="/">The page</a> uses it, and <a href="/openapi.json">openapi.json</a> describes it for programs.
+<p><a href="./">The page</a> uses it, and <a href="openapi.json">openapi.json</a> describes it for programs.
 If the server has keys, send one in the header <code>Authorization: Bearer KEY</code>.</p>
 {sections}
 <section>

@@ -23,6 +23,9 @@ function remembered() {
   }
 }
 
+// Relative to the page, because a proxy may serve it under a path of its own.
+const address = (path) => `.${path}`;
+
 /** The response to a request. Raises Failure, or AbortError if `signal` says so. */
 export async function ask(path, { body, signal } = {}) {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
@@ -30,7 +33,7 @@ export async function ask(path, { body, signal } = {}) {
   const method = body === undefined ? "GET" : "POST";
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(address(path), { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     lost();
@@ -108,7 +111,7 @@ async function look() {
   looking = 0;
   pause = Math.min(pause * 2, 8);
   try {
-    await fetch("/v1/models", key ? { headers: { Authorization: `Bearer ${key}` } } : {});
+    await fetch(address("/v1/models"), key ? { headers: { Authorization: `Bearer ${key}` } } : {});
   } catch {
     lost();
     return;
