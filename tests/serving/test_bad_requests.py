@@ -12,6 +12,7 @@ import pytest
 
 from tests.serving.conftest import Client
 from transformer_mt import __version__
+from transformer_mt.serving.batching import Batcher
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import Limits
 from transformer_mt.serving.models import Models
@@ -225,6 +226,19 @@ def test_health_is_answered_under_every_name_and_nothing_else_is(client_of: Call
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
     for path in ("/health/", "/metrics", "/", "/v1/models", "//health"):
         refused(client.get(path, headers=foreign), 403)
+
+
+def test_a_server_whose_model_is_stuck_is_not_healthy(
+    client_of: Callable[..., Client], models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of(limits=Limits(seconds=30))
+    for seconds, status in ((0.0, 200), (149.0, 200), (151.0, 503)):
+        monkeypatch.setattr(Batcher, "running", seconds)
+        assert client.get("/health").status_code == status
+    assert "one batch for 151 seconds" in refused(client.get("/health"), 503)
+    name = models.served[0].name
+    assert f'tmt_running_batch_seconds{{model="{name}"}} 151.0' in client.get("/metrics").text
+    assert Limits(seconds=0.1).stuck == 60, "with short times a batch may well take several of them"
 
 
 def test_numbers_count_the_requests_without_names_that_clients_make_up(client: Client) -> None:

@@ -213,6 +213,28 @@ def test_a_function_runs_between_two_batches() -> None:
     run(scenario())
 
 
+def test_how_long_a_batch_has_been_running_is_known() -> None:
+    work = Work()
+
+    async def scenario() -> None:
+        batcher = Batcher(work, 100)
+        assert batcher.running == 0
+        first = await work.hold(batcher)
+        before = batcher.running
+        await asyncio.sleep(0.02)
+        assert batcher.running >= before + 0.02
+        work.go.set()
+        await first
+        assert batcher.running == 0
+        failing = asyncio.ensure_future(ask(batcher, "poison"))
+        with pytest.raises(ValueError, match="poison"):
+            await failing
+        assert batcher.running == 0
+        await batcher.close()
+
+    run(scenario())
+
+
 def test_clients_that_keep_asking_come_together() -> None:
     """Whoever has just got an answer is waited for, so two groups that took turns become one."""
     work = Work()

@@ -64,6 +64,7 @@ def make_app(
     limits, keys, metrics = limits or Limits(), keys or Keys(), Metrics()
     for one in {one.name: one for one in models.served}.values():  # directions of a model share a queue
         one.batcher.observe = metrics.batch_observer(one.name)
+        metrics.watch_batch(one.name, lambda batcher=one.batcher: batcher.running)  # type: ignore[misc]
         metrics.name_model(one.name, one.translator.fingerprint)
         metrics.watch_queue(one.name, lambda batcher=one.batcher: batcher.waiting)  # type: ignore[misc]
 

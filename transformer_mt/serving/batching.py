@@ -86,6 +86,7 @@ class Batcher:
         self._answered, self._wanted = 0, 1  # requests: answered by the last batch; that the next one waits for
         self._arrived, self._complete = 0.0, asyncio.Event()  # when the last request came; whether all wanted came
         self._thread = ThreadPoolExecutor(1, "translating")
+        self._began: float | None = None  # when what runs in the thread began
         self._turn = asyncio.Lock()  # of functions: batches wait for at most one of them
         self._loop: asyncio.Task[None] | None = None
         self._size, self._rate = FEWEST, 0.0  # items: most in a batch, and in a second
@@ -117,9 +118,25 @@ class Batcher:
         self.waiting += 1
         try:
             async with self._turn:
-                return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+                return await self._in_thread(function)
         finally:
             self.waiting -= 1
+
+    @property
+    def running(self) -> float:
+        """Seconds since the batch or function that runs now began; 0 if none does."""
+        began = self._began
+        return 0.0 if began is None else time.monotonic() - began
+
+    async def _in_thread(self, function: Callable[[], Result]) -> Result:
+        def timed() -> Result:
+            self._began = time.monotonic()
+            try:
+                return function()
+            finally:
+                self._began = None
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, timed)
 
     async def close(self) -> None:
         """Stop after the batch that is being translated."""
@@ -148,7 +165,7 @@ class Batcher:
         """Translate the items, and answer the jobs that are complete, or that failed."""
         items = [job.items[index] for job, index in batch]
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._thread, self.work, items, settings)
+            found = await self._in_thread(lambda: self.work(items, settings))
             pairs = list(zip(batch, found, strict=True))
         except Exception as error:
             jobs = dict.fromkeys(job for job, _ in batch)

@@ -17,7 +17,7 @@ from transformer_mt.config.languages import name_of
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.batching import Item, Settings
 from transformer_mt.serving.keys import Keys
-from transformer_mt.serving.limits import BEAM, Limits
+from transformer_mt.serving.limits import BEAM, Limits, RequestError
 from transformer_mt.serving.models import READ, Models, ServedModel
 from transformer_mt.serving.requests import Body, answered, read_json
 from transformer_mt.serving.translate_v1 import (
@@ -149,6 +149,11 @@ def routes(models: Models, limits: Limits, keys: Keys) -> list[Route]:
         return json_response(_settings(models, limits, bool(keys)))
 
     async def health(request: Request) -> Response:
+        longest = max(one.batcher.running for one in models.served)
+        if longest > limits.stuck:
+            raise RequestError(
+                503, f"a model has been busy with one batch for {longest:.0f} seconds; restart the server"
+            )
         return json_response({"status": "ok"})
 
     return [

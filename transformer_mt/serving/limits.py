@@ -27,6 +27,11 @@ class Limits:
     queue: int = 4_000
     seconds: float = 60.0
 
+    @property
+    def stuck(self) -> float:
+        """Seconds after which a batch counts as stuck: all of its requests were answered with 503 long before."""
+        return max(5 * self.seconds, 60.0)
+
     def __post_init__(self) -> None:
         """Raises TmtError if a request that is within the limits could never be accepted."""
         if self.queue < self.sentences:

@@ -31,6 +31,12 @@ class Metrics:
             registry=self.registry,
         )
         self._sentences = Counter("tmt_sentences", "Sentences translated.", ["model"], registry=self.registry)
+        self._running = Gauge(
+            "tmt_running_batch_seconds",
+            "Seconds since the running batch began; 0: none runs.",
+            ["model"],
+            registry=self.registry,
+        )
         self._models = Gauge(
             "tmt_model_info",
             "Served models, by the sha256 of their weights.",
@@ -44,6 +50,10 @@ class Metrics:
     def name_model(self, model: str, fingerprint: str | None) -> None:
         """fingerprint: of the weights; None: unknown"""
         self._models.labels(model, fingerprint or "").set(1)
+
+    def watch_batch(self, model: str, running: Callable[[], float]) -> None:
+        """running: seconds since the running batch began"""
+        self._running.labels(model).set_function(running)
 
     def answered(self, path: str, method: str, status: int, seconds: float) -> None:
         """path: of a route, never as the client wrote it."""

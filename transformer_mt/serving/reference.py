@@ -43,7 +43,7 @@ ERRORS = {
     415: "The body has another content type",
     422: "The request asks for more than the limits allow",
     429: "The queue is full; the header Retry-After says when to try again",
-    503: "The translation took too long",
+    503: "The translation took too long, or (/health) the server is stuck",
 }
 _BODY_ERRORS = (400, 403, 413, 415, 422, 429, 503)
 
@@ -133,7 +133,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "get", "/frontend/settings", "What a page needs to know (LibreTranslate)", libre.SettingsAnswer, errors=(403,)
     ),
-    Endpoint("get", "/health", "Whether the server runs (LibreTranslate)", libre.HealthAnswer),
+    Endpoint("get", "/health", "Whether the server runs (LibreTranslate)", libre.HealthAnswer, errors=(503,)),
 )
 
 
