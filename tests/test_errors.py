@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_link_to_nothing_and_a_read_only_disk_are_called_that(tmp_path: Path) 
     assert f"{link}: found a link to nothing while trying" in message_of(link.mkdir)
     error = OSError(errno.EROFS, "Read-only file system", "runs")
     assert "the file system is read-only while trying" in str(from_os_error(error, "trying"))
+
+
+def test_without_a_folder_for_temporary_files_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    for action in (tempfile.gettempdir, tempfile.mkdtemp):
+        said = message_of(action)
+        assert said.startswith("no folder for temporary files can be written while trying")
+        assert "Set TMPDIR" in said
 
 
 def test_a_strangers_file_cannot_control_the_terminal_through_a_message() -> None:

@@ -180,6 +180,12 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
             place=file,
             remedy="Check the permissions of the file and of its folder, or choose another folder.",
         )
+    if error.errno == errno.ENOENT and "temporary directory" in (error.strerror or ""):  # of Python's tempfile
+        return MachineError(
+            f"no folder for temporary files can be written while {doing}",
+            remedy="Set TMPDIR to a folder that can be written and has space. A read-only container needs a volume for"
+            " it, such as an emptyDir at /tmp.",
+        )
     if error.errno == errno.ENOENT:
         return MachineError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")
     if error.errno == errno.EEXIST and os.path.islink(file) and not os.path.exists(file):  # noqa: PTH110, PTH114
