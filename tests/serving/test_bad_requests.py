@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -73,6 +75,16 @@ def test_another_content_type_is_refused(client: Client, kind: str) -> None:
     assert sentence.endswith("Content-Type: application/json, or a form of application/x-www-form-urlencoded")
 
 
+@pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/detect"])
+def test_a_compressed_body_is_refused_by_name(client: Client, path: str) -> None:
+    packed = gzip.compress(b'{"text": "a"}')
+    assert "Content-Encoding" in refused(
+        client.post(path, content=packed, headers={**JSON, "Content-Encoding": "gzip"}), 415
+    )
+    plain = {**JSON, "Content-Encoding": "identity"}
+    assert client.post("/v1/translate", content=b'{"text": "a"}', headers=plain).status_code == 200
+
+
 def test_the_last_of_equal_keys_counts(client: Client) -> None:
     answer = client.post("/v1/translate", content=b'{"text": "a", "text": "b"}', headers=JSON)
     assert answer.json()["translations"][0]["lines"][0]["source"] == "b"
@@ -131,8 +143,13 @@ def test_a_mistake_of_the_program_is_one_sentence_for_the_client_and_a_traceback
         raise ValueError("a secret")
 
     models.served[0].batcher.work = broken
+    before = datetime.now().astimezone().replace(microsecond=0)
     assert "secret" not in refused(client.post("/v1/translate", json={"text": "a"}), 500)
     assert "a secret" in caplog.text
+    (entry,) = (one.getMessage() for one in caplog.records)
+    when, what = entry.split(" ", 1)
+    assert before <= datetime.fromisoformat(when) <= datetime.now().astimezone()
+    assert what == "POST /v1/translate: a request failed"
 
 
 @pytest.mark.parametrize(

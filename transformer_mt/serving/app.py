@@ -7,7 +7,9 @@ import logging
 import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -148,7 +150,8 @@ class Frame:
                 raise
             await error_response(error)(scope, receive, send_framed)
         except Exception:
-            _log.exception("a request failed")
+            now = datetime.now().astimezone().isoformat(timespec="seconds")
+            _log.exception("%s %s %s: a request failed", now, _method(scope), quote(scope["path"][:200]))
             if started:  # the client must not take half an answer for a whole one
                 raise
             await error_response(_MISTAKE)(scope, receive, send_framed)

@@ -40,7 +40,7 @@ ERRORS = {
     403: "The API key is missing or not valid, or the host name is not known",
     404: "There is no such thing",
     413: "The body is too large",
-    415: "The body has another content type",
+    415: "The body has another content type, or is compressed",
     422: "The request asks for more than the limits allow",
     429: "The queue is full; the header Retry-After says when to try again",
     503: "The translation took too long, or (/health) the server is stuck",

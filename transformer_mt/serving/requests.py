@@ -53,7 +53,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 
 async def read_json(request: Request, wanted: type[Wanted], limits: Limits, or_form: bool = False) -> Wanted:
-    """The JSON body of a request. Raises RequestError if it is too large, is not JSON, or has wrong values.
+    """The JSON body of a request. Raises RequestError if it is too large, compressed, not JSON, or has wrong values.
 
     or_form: it may also be a form, whose numbers are text
     """
@@ -61,6 +61,8 @@ async def read_json(request: Request, wanted: type[Wanted], limits: Limits, or_f
     if kind != JSON and not (or_form and kind == FORM):
         form = f", or a form of {FORM}" if or_form else ""
         raise RequestError(415, f"send JSON with the header Content-Type: {JSON}{form}")
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise RequestError(415, "send the body as it is, without Content-Encoding: it is not unpacked here")
     body = await read_body(request, limits)
     if kind == JSON:
         return validated(from_json_bytes(body), wanted)
