@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,37 @@ def test_a_dict_is_a_config_too(file: Path, tmp_path: Path) -> None:
     assert "max_length" not in values["data"]
 
 
+def _cyclic() -> dict[str, Any]:
+    made: dict[str, Any] = {**MINIMAL}
+    made["model"] = made
+    return made
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({None: 3}, "the config: unknown key 'None'"),
+        ({math.nan: 3}, "unknown key 'nan'"),
+        ({(1, 2): 3}, r"unknown key '\(1, 2\)'"),
+        ({"training": {None: 3, "max_epochs": 1}}, "unknown key 'training.None'"),
+        ({"seed": 10**5000}, "a number of 16,610 bits is too large"),
+        ({"seed": Fraction(10**400)}, "'seed' is .*must be a whole number"),
+        ({"data": {**MINIMAL["data"], "corpus": {"kind": "tsv", "files": {"a", "b"}}}}, "a set has no order"),
+        (_cyclic(), "nested too deeply"),
+    ],
+)
+def test_what_no_file_can_have_is_an_error(values: dict[Any, Any], said: str) -> None:
+    for config, overrides in ((MINIMAL | values, {}), (MINIMAL, values)):
+        with pytest.raises(TmtError, match=said.replace("the config", "(the config|overrides)")):
+            load_config(config, overrides)
+
+
+def test_a_key_of_a_file_that_is_no_text_is_unknown(file: Path) -> None:
+    file.write_text(f"{file.read_text('utf-8')}null: 3\n", encoding="utf-8")
+    with pytest.raises(TmtError, match=r"c\.yaml:?\d*: unknown key 'None'"):
+        load_config(file)
+
+
 def test_mistakes_in_a_dict_are_named_as_in_a_file(file: Path) -> None:
     with pytest.raises(TmtError) as caught:
         load_config({**MINIMAL, "training": {"max_epoch": 3}, "model": {"d_model": "many"}})
@@ -80,6 +112,9 @@ def test_mistakes_in_a_dict_are_named_as_in_a_file(file: Path) -> None:
     with pytest.raises(TmtError, match="'seed' is a single value") as caught:
         load_config({**MINIMAL, "seed": 1}, {"seed.more": 3})
     assert caught.value.place == "overrides"
+    with pytest.raises(TmtError, match="would remove source, target, corpus of 'data'") as caught:
+        load_config(file, {"data": {"max_length": 3}})
+    assert caught.value.remedy == "Set single keys of it, for example:  data.max_length=..."
 
 
 @pytest.mark.parametrize(

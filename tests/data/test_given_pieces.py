@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import sentencepiece
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data import prepare as pipeline
+from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 
@@ -84,3 +86,17 @@ def test_a_bad_file_is_found_before_the_corpus_is_read(config: Config, monkeypat
     file_of(config).unlink()
     with pytest.raises(TmtError, match="the file of the tokenizer is missing"):
         prepare(config)
+    file_of(config).mkdir()
+    with pytest.raises(TmtError, match="the file of the tokenizer is not a regular file"):
+        prepare(config)
+
+
+def test_a_model_to_start_from_needs_no_file(config: Config, tmp_path: Path) -> None:
+    first = prepare(config)
+    shutil.copytree(first.folder, tmp_path / "parent")
+    file_of(config).unlink()
+    parent = Parent("parent", tmp_path / "parent", config.data.all_directions)
+    further = prepare(config, force=True, parent=parent)
+    assert further.is_new
+    assert further.codecs()[0].vocabulary == first.codecs()[0].vocabulary
+    assert "own.spm" not in {Path(file.path).name for file in further.manifest.files}

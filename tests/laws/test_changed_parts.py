@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transformer_mt import TmtError
 from transformer_mt.config.schema import Config
+from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.kernels import changed
 from transformer_mt.kernels.attention import handmade_attention_to_past
@@ -50,13 +51,16 @@ def test_a_change_of_attention_needs_handmade(change: Any, monkeypatch: pytest.M
 
 def test_a_function_put_in_the_place_of_attention_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `importlib.reload`, or an assignment in a notebook."""
-    monkeypatch.setattr(attention, "scaled_dot_product_attention", lambda query, key, value, *_, **__: value.cumsum(2))
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", lambda query, key, value, *_, **__: value.cumsum(-2))
     with pytest.raises(TmtError, match=r"attention\.py or masks\.py computes something else"):
         build_model(_config(), 9, 9)
     model = build_model(_config(attention="handmade"), 9, 9)
     assert model.decoder.layers[0].self_attention.attention is attention.scaled_dot_product_attention
     given = torch.ones(1, 1, 3, 4)
     assert torch.equal(handmade_attention_to_past(given, given, given), given.cumsum(2))
+    with attention_maps(model) as maps:
+        model(torch.randint(4, 9, (1, 5)), torch.randint(4, 9, (1, 5)))
+    assert torch.equal(maps["decoder.layers.0.self_attention"], torch.ones(5, 5).tril())
 
 
 @pytest.mark.parametrize("name", ["LayerNorm", "RMSNorm"])

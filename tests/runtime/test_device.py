@@ -18,6 +18,7 @@ from transformer_mt.runtime.device import (
     keep_freed_memory,
     peak_memory,
     pick_device,
+    process_unchanged,
     random_states,
     restart_peak,
     restore_random_states,
@@ -182,6 +183,25 @@ def test_random_states_restore_every_generator():
     assert torch.equal(torch.randn(5), first)
     seed_everything(3)
     assert torch.equal(torch.randn(5), first)
+
+
+@pytest.mark.parametrize("flushes", [True, False])
+@pytest.mark.parametrize("defaults", ["bfloat16", "float64", "meta"])
+def test_tiny_numbers_are_flushed_afterwards_as_before(flushes: bool, defaults: str) -> None:
+    """Whatever the program of the user has as default type and device."""
+    usual = torch.get_default_dtype()
+    torch.set_flush_denormal(flushes)
+    try:
+        if defaults == "meta":
+            with torch.device("meta"), process_unchanged():
+                torch.set_flush_denormal(not flushes)
+        else:
+            torch.set_default_dtype(getattr(torch, defaults))
+            with process_unchanged():
+                torch.set_flush_denormal(not flushes)
+    finally:
+        torch.set_default_dtype(usual)
+    assert (torch.tensor([1e-42]).mul(1).item() == 0) == flushes
 
 
 def test_peak_memory_counts_memory_in_use():

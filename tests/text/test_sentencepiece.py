@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -222,3 +223,12 @@ def test_morphemes_without_mecab_name_the_extra(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(TmtError) as error:
         tokenizer("ko", morphemes="mecab")
     assert "pip install python-mecab-ko" in error.value.remedy
+
+
+def test_the_order_of_keys_in_saved_tokenizers_does_not_change(tmp_path: Path) -> None:
+    """A run goes on only with the tokenizers that it began with, to the byte (`tokenizers_digest`)."""
+    codec().segmenter.save(tmp_path)
+    saved = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    shared = ["kind", "case", "shared", "training_sentences", "extend"]
+    own = ["algorithm", "vocab_size", "byte_fallback", "split_digits", "character_coverage", "sampling", "morphemes"]
+    assert list(saved["tokenizer"]) == [*shared, *own]

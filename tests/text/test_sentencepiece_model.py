@@ -13,13 +13,21 @@ import sentencepiece
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Segmenter
+from transformer_mt.text.tokenizers.piece_file import NORMAL, UNUSED, Piece, model_of
 from transformer_mt.text.tokenizers.sentencepiece_model import SentencepieceModelTokenizer
 from transformer_mt.text.vocabulary import MARKS, UNK, Vocabulary
 
 _DRAW = random.Random(3)
 _WORDS = ["".join(_DRAW.choices("aeinorstlhcpm", k=_DRAW.randint(2, 7))) for _ in range(200)]
 TEXT = [" ".join(_DRAW.choices(_WORDS, k=5)) + f" {number}" for number in range(300)]
-ODD = ["a zebra ünïcode <ent> then 漢字 <s> x", "😀 <0x41> </s>", "2024 <pad>", "", "unbelievably" * 30]
+ODD = [
+    "two  spaces   here",
+    "a zebra ünïcode <ent> then 漢字 <s> x",
+    "😀 <0x41> </s>",
+    "2024 <pad>",
+    "",
+    "unbelievably" * 30,
+]
 MODELS: dict[str, dict[str, Any]] = {
     "unigram": {"model_type": "unigram"},
     "bpe": {"model_type": "bpe"},
@@ -27,6 +35,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "bytes": {"model_type": "bpe", "byte_fallback": True, "vocab_size": 400},
     "symbols": {"model_type": "bpe", "user_defined_symbols": ["<ent>", "the"], "control_symbols": ["<mask>"]},
     "long": {"model_type": "unigram", "split_by_whitespace": False, "max_sentencepiece_length": 30},
+    "several spaces": {"model_type": "bpe", "remove_extra_whitespaces": False},
     "other marks": {"bos_id": -1, "pad_id": 3, "unk_piece": "[UNK]", "eos_piece": "[EOS]"},
 }
 
@@ -35,7 +44,8 @@ def written(folder: Path, **options: Any) -> sentencepiece.SentencePieceProcesso
     """Trains a model as another program would, and writes it to the file `given.spm`."""
     model = io.BytesIO()
     settings = {"vocab_size": 90, "minloglevel": 2, "num_threads": 1, **options}
-    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(TEXT), model_writer=model, **settings)
+    text = iter(settings.pop("sentences", TEXT))
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=text, model_writer=model, **settings)
     (folder / "given.spm").write_bytes(model.getvalue())
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
@@ -92,6 +102,35 @@ def test_segmentations_can_be_drawn(tmp_path: Path, name: str) -> None:
     assert {piece for one in drawn for piece in one} <= set(made.tokenizer.inventory() or [])
 
 
+def test_long_pieces_are_drawn_too(tmp_path: Path) -> None:
+    long = "uncharacteristically"
+    written(tmp_path, sentences=[*TEXT, *[f"{long} {long}"] * 400], vocab_size=120, max_sentencepiece_length=30)
+    made = segmenter(tmp_path, sampling=0.03)
+    assert made.tokenize(long) == [f"▁{long}"]
+    drawn = [made.sample(long, random.Random(seed)) for seed in range(300)]
+    assert [f"▁{long}"] in drawn
+    assert any(len(one) > 1 for one in drawn)
+
+
+def test_bpe_merges_through_unused_pieces_as_sentencepiece_does(tmp_path: Path) -> None:
+    scores = {"abc": -1.0, "ab": 0.0, "a": -2.0, "b": -3.0, "c": -4.0, "▁": -5.0}
+    pieces = [Piece(text, score, UNUSED if text == "ab" else NORMAL) for text, score in scores.items()]
+    (tmp_path / "given.spm").write_bytes(model_of(pieces, "bpe"))
+    library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "given.spm"))
+    made = segmenter(tmp_path)
+    for text in ("abc", "ab", "cab abab"):
+        assert made.tokenize(text) == library.encode(text, out_type=str)
+    assert made.tokenize("abc") == ["▁", "abc"]
+
+
+def test_nothing_known_is_drawn_as_unknown(tmp_path: Path) -> None:
+    """The letters of a piece may be no pieces of their own."""
+    (tmp_path / "given.spm").write_bytes(model_of([Piece("▁ab", -1.0), Piece("ab", -2.0), Piece("▁", -3.0)], "bpe"))
+    made = segmenter(tmp_path, sampling=0.5)
+    known = set(made.tokenizer.inventory() or [])
+    assert all(set(made.sample("ab ab", random.Random(seed))) <= known for seed in range(30))
+
+
 def test_a_symbol_given_by_the_user_is_never_drawn_apart(tmp_path: Path) -> None:
     written(tmp_path, **MODELS["symbols"])
     made = segmenter(tmp_path, sampling=0.9)
@@ -133,7 +172,7 @@ def test_the_form_of_unicode_must_be_that_of_the_pieces(tmp_path: Path, name: st
     [
         ({"model_type": "char"}, "not unigram or BPE"),
         ({"normalization_rule_name": "nmt_nfkc_cf"}, r"in another way than .* \(nmt_nfkc_cf\)"),
-        ({"add_dummy_prefix": False}, "changes texts in another way"),
+        ({"add_dummy_prefix": False}, "in another way: add_dummy_prefix=false"),
         ({"treat_whitespace_as_suffix": True}, "spaces at the ends of words"),
     ],
 )
@@ -152,6 +191,7 @@ NFKC = CleaningConfig(unicode="NFKC")
     ("content", "said"),
     [
         (b"", "it has no pieces"),
+        (model_of([], "bpe"), "it has no pieces"),
         (b"PK\x03\x04", "not a SentencePiece model"),
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         (b"{}", "not a SentencePiece model"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -35,6 +35,7 @@ from transformer_mt.errors import TmtError, check_type, named
 ConfigLike = Config | str | Path | Mapping[str, Any]
 Overrides = str | Sequence[str] | Mapping[str, Any]
 _KEYS = "docs/configuration.md describes all keys."
+_LONGEST_NUMBER = 64  # bits
 _DIGITS = 9  # of the number of an item in a list
 
 
@@ -67,7 +68,7 @@ def _checked(source: YamlSource, overrides: Overrides, run: Path | None = None, 
         if isinstance(overrides, Mapping):  # of a Python program
             error.place = "overrides" if error.place == COMMAND_LINE else error.place
             error.message = re.sub(f"^{COMMAND_LINE}: ", "overrides: ", error.message, flags=re.MULTILINE)
-            error.remedy = error.remedy.replace("on the command line", "in overrides")
+            error.remedy = error.remedy.replace("on the command line", "in overrides").replace(f"{COMMAND_LINE} ", "")
         raise
 
 
@@ -164,17 +165,24 @@ def flat(value: Any, path: str = "", lists: bool = False) -> dict[str, Any]:
     return {k: v for key, one in inside for k, v in flat(one, f"{path}.{key}" if path else str(key), lists).items()}
 
 
-def plain_values(value: Any) -> Any:
-    """Values of a Python program as a YAML file has them: paths as text, and what is like a dict or list as such.
+def plain_values(value: Any, depth: int = 0) -> Any:
+    """Values of a Python program as a YAML file has them: paths as text, numbers of NumPy as numbers, tuples as lists.
 
-    Also numbers of NumPy.
+    Raises TmtError for what no YAML file has: sets, which have no order, and very large or deeply nested values.
     """
+    if depth > DEEPEST:
+        raise TmtError("nested too deeply for a config", remedy=_KEYS)
     if isinstance(value, Mapping):
-        return {key: plain_values(one) for key, one in value.items()}
+        return {key: plain_values(one, depth + 1) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_values(one) for one in value]
-    if isinstance(value, Real) and not isinstance(value, bool):
-        return int(value) if isinstance(value, Integral) else float(value)
+        return [plain_values(one, depth + 1) for one in value]
+    if isinstance(value, (set, frozenset)):
+        raise TmtError("a set has no order", place=shortened(repr(value)), remedy="Give a list.")
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+        raise TmtError(f"a number of {value.bit_length():,} bits is too large for a config", remedy=_KEYS)
+    item = getattr(value, "item", None)
+    if isinstance(value, Real) and callable(item):  # of NumPy
+        return item()
     return str(value) if isinstance(value, PurePath) else value
 
 
@@ -182,7 +190,8 @@ def _apply(source: YamlSource, overrides: Overrides) -> YamlSource:
     """Apply overrides to the values of a file; these keys get the line FROM_COMMAND_LINE."""
     values, lines = dict(source.values), dict(source.lines)
     if isinstance(overrides, Mapping):
-        parsed = [(f"{key}={value}", _path(str(key)), plain_values(value)) for key, value in overrides.items()]
+        replaced = plain_values(overrides)
+        parsed = [(f"{key}={value!r}", _path(str(key)), value) for key, value in replaced.items()]
     else:
         given = [overrides] if isinstance(overrides, str) else overrides
         parsed = [(override, *_parse(override)) for override in given]

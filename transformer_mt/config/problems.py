@@ -107,7 +107,8 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
         return
     except ValidationError as error:
         items: list[dict[str, Any]] = [dict(item) for item in error.errors(include_url=False)]
-    paths = [_path_in_file(item["loc"], values, ends_in_key=item["type"] == "missing") for item in items]
+    ends_in_key = [item["type"] in ("missing", "invalid_key") for item in items]
+    paths = [_path_in_file(item["loc"], values, is_key) for item, is_key in zip(items, ends_in_key, strict=True)]
     # A value of several possible forms that has one of them: only the problems of that form are of use.
     of_a_form = {
         path[:end]

@@ -106,6 +106,8 @@ class Config(Section):
         sides = self.source_tokenizer, self.target_tokenizer
         if not self._has_korean and any(getattr(one, "morphemes", "none") != "none" for one in sides):
             problems.append("tokenizer option 'morphemes' is for Korean, which is no language of data; remove it")
+        if self.has_shared_vocabulary and getattr(self.source_tokenizer, "morphemes", "none") != "none":
+            problems.append("tokenizer.morphemes applies to Korean only, so tokenizer.shared cannot be true with it")
         if self.extends_vocabulary and self.training.start_from is None:
             problems.append("tokenizer.extend needs training.start_from; otherwise raise the size of the vocabulary")
         if problems:

@@ -57,7 +57,7 @@ class TokenizerConfig(Section):
     @property
     def is_random(self) -> bool:
         """Whether training draws random segmentations."""
-        return False
+        return getattr(self, "sampling", 0.0) > 0
 
 
 class WordsConfig(TokenizerConfig):

@@ -44,8 +44,9 @@ class Basis:
         given = files_of_tokenizers(config, parent)
         for file in given:
             if not file.is_file():
-                remedy = "Copy it there, or change the key `file` of the tokenizer."
-                raise TmtError("the file of the tokenizer is missing", place=file, remedy=remedy)
+                remedy = "Copy the file there, or change the key `file` of the tokenizer."
+                is_there = "is not a regular file" if file.exists() else "is missing"
+                raise TmtError(f"the file of the tokenizer {is_there}", place=file, remedy=remedy)
         files = [*(file for one in corpora for file in one.files()), *given]
         return cls(config, corpora, parent, {file: identity_of(file) for file in files})
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_mt.model.attention import scaled_dot_product_attention
+from transformer_mt.model import attention as attention_module
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 
 _LOCK = RLock()
@@ -29,7 +29,7 @@ def attention_maps(model: nn.Module, only: str = "") -> Iterator[dict[str, Tenso
     maps: dict[str, Tensor] = {}
 
     def record(path: str, query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, *options: Any) -> Tensor:
-        weights_BHQM = attention_weights(scaled_dot_product_attention, query_BHQK, key_BHMK, *options)
+        weights_BHQM = attention_weights(attention_module.scaled_dot_product_attention, query_BHQK, key_BHMK, *options)
         maps[path] = weights_BHQM.detach().to(torch.float32)
         return weights_BHQM @ value_BHMK
 

@@ -125,6 +125,12 @@ def canvas(file: Path, inches: tuple[float, float], theme: Theme = "light", dpi:
             figure.savefig(aside, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else None)
 
 
+def check_theme(theme: Theme) -> None:
+    """Raises TmtError for an unknown one: callers in Python may give any."""
+    if theme not in COLORS:
+        raise TmtError(f"no theme {theme!r}", remedy="There are: light, dark.")
+
+
 def check_writable(file: Path) -> None:
     """Creates the folder of a picture. Raises TmtError, as `canvas` does, if no picture can be written there."""
     picture_format(file)

@@ -187,7 +187,7 @@ def process_unchanged() -> Iterator[None]:
     Also whether tiny numbers are flushed to zero.
     """
     states, threads = (random.getstate(), np.random.get_state(), torch.get_rng_state()), torch.get_num_threads()
-    flushes = not torch.full((1,), 1e-42).mul(1).any()
+    flushes = not torch.full((1,), 1e-42, dtype=torch.float32, device="cpu").mul(1).any()
     try:
         yield
     finally:

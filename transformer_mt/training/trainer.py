@@ -94,8 +94,8 @@ class Trainer:
     def train(self) -> TrainState:
         """Continue from the newest checkpoint, if there is one, and train until a limit of the config is reached.
 
-        Raises TmtError: with exit code 130 after an interruption, when everything is saved; if the loss is not
-        finite; if the memory is too small; if a checkpoint cannot be written.
+        Raises InterruptionError after an interruption, when everything is saved; TmtError if the loss is not finite, if
+        the memory is too small, or if a checkpoint cannot be written.
         """
         is_new = not self._resume()
         self.model.train()

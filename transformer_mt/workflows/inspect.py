@@ -21,7 +21,7 @@ from transformer_mt.decoding.attention_maps import attention_replaced
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
-from transformer_mt.model.attention import scaled_dot_product_attention
+from transformer_mt.model import attention
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import Decoder, Encoder, Residual
@@ -213,7 +213,7 @@ def walk_of_shapes(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> 
     training, tracing = model.training, sys.gettrace()
     model.eval()
     try:
-        with torch.no_grad(), attention_replaced(model, lambda path: scaled_dot_product_attention):
+        with torch.no_grad(), attention_replaced(model, lambda path: attention.scaled_dot_product_attention):
             sys.settrace(walk.enter)
             model.generate_logits(model(source_BS, target_BT))
     finally:

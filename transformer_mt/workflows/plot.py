@@ -13,7 +13,7 @@ from transformer_mt.data.store import SIDES, Side
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report, span_of
 from transformer_mt.files.lines import path_of, paths_of
-from transformer_mt.reporting.canvas import Theme, check_writable
+from transformer_mt.reporting.canvas import Theme, check_theme, check_writable
 from transformer_mt.reporting.curves import draw_run, draw_runs
 from transformer_mt.reporting.distributions import plot_data, plot_scores
 from transformer_mt.text.vocabulary import MARKS
@@ -37,6 +37,7 @@ def plot(
     output: PNG or SVG, by its ending
     Raises TmtError if a run has no metrics yet, or the data is not prepared.
     """
+    check_theme(theme)
     runs, output = paths_of(runs), None if output is None else path_of(output)
     if config is None and not overrides:
         return plot_runs(runs or [default_model().parent], output, theme)

@@ -22,6 +22,7 @@ from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned
+from transformer_mt.runtime.device import process_unchanged
 from transformer_mt.runtime.distributed import World
 from transformer_mt.runtime.joining import join_world
 from transformer_mt.training.run_directory import FRESH
@@ -87,6 +88,7 @@ class SynthesisReport:
         )
 
 
+@process_unchanged()
 def synthesize(config: ConfigLike, method: str, *, overrides: Overrides = (), dry_run: bool = False) -> SynthesisReport:
     """Train a model on its corpora and on text that models write; the same call goes on after an interruption.
 
@@ -96,7 +98,7 @@ def synthesize(config: ConfigLike, method: str, *, overrides: Overrides = (), dr
     The synthetic text is written to data/synthetic/NAME-METHOD; the final run is runs/NAME-METHOD.
     Under `torchrun`, every process calls this function.
     Raises TmtError for all that the user can fix, and if settings or files have changed since the synthesis began; with
-    exit code 130 after an interruption.
+    InterruptionError after an interruption.
     """
     with join_world() as world, ExitStack() as held:
         if world.has_several_hosts:

@@ -18,10 +18,10 @@ from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
-from transformer_mt.errors import TmtError, number_of
+from transformer_mt.errors import TmtError, named, number_of
 from transformer_mt.files.lines import check_exists, path_of
 from transformer_mt.reporting.attention_map import check_which, plot_attention
-from transformer_mt.reporting.canvas import Theme, check_writable, drawable
+from transformer_mt.reporting.canvas import Theme, check_theme, check_writable, drawable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.documents.html import Html
 from transformer_mt.text.documents.markdown import Markdown
@@ -152,6 +152,10 @@ def draw_attention(
     """
     from transformer_mt.decoding.translator import Translator
 
+    check_theme(theme)
+    if not isinstance(translator, Interpreter):
+        problem = f"{named(translator)} was given, but a loaded model is needed"
+        raise TmtError(problem, place="translator", remedy='For example:  tmt.load("runs/NAME")')
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
     if len(translator.folders) > 1:

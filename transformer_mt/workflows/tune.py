@@ -23,6 +23,7 @@ from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.program import require_one_process
 from transformer_mt.reporting.table import duration
+from transformer_mt.runtime.device import process_unchanged
 from transformer_mt.training.run_facts import changed_files
 from transformer_mt.training.schedules.base import keys_without_effect
 from transformer_mt.training.supervisor import Supervisor
@@ -78,6 +79,7 @@ class TuneReport:
         return {"measure": self.measure, "seconds": seconds, **files, "trials": as_json(self.trials, self.measure)}
 
 
+@process_unchanged()
 def tune(
     config: ConfigLike,
     space: str | Path | Mapping[str, Any],
@@ -96,7 +98,7 @@ def tune(
     overrides: `key.path=value`, which replace values of the config
     run_dir:   folder of the search; default: runs/NAME-tune
     The same call continues an interrupted search; with more minutes or trials, a finished one.
-    Raises TmtError for all that the user can fix; with exit code 130 after an interruption, when all is saved.
+    Raises TmtError for all that the user can fix, and InterruptionError after an interruption, when all is saved.
     """
     require_one_process("tune")
     settings = config_of(config, overrides)

@@ -18,14 +18,15 @@ _PIECES, _TRAINING, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5  # fields of the fil
 _TEXT, _SCORE, _KIND = 1, 2, 3  # of a piece
 _ALGORITHM, _SUFFIX, _DIGITS, _BYTES, _SURFACE = 3, 24, 25, 35, 44  # of the training: also the text of unknown pieces
 _NAME = 1  # of the normalizer
-_SPACES = (3, 4, 5)  # of the normalizer: a space at the beginning, no two in a row, and each one as `▁`
+_ONE_SPACE = 4  # of the normalizer: no two spaces in a row
+_FLAGS = {3: "add_dummy_prefix", _ONE_SPACE: "remove_extra_whitespaces", 5: "escape_whitespaces"}
 _RULES = 2  # field of the two: replacements of characters
 _ALGORITHMS = {1: "unigram", 2: "bpe"}
 _NUMBERS = {name: number for number, name in _ALGORITHMS.items()}
 IDENTITY = "identity"  # changes no character
 NORMALIZERS = (IDENTITY, "nfkc", "nmt_nfkc")  # rules of SentencePiece that `data.cleaning` can stand for
-NORMAL, BYTE = 1, 6
-_OF_TEXT = (NORMAL, 4, BYTE)  # kinds of pieces that text has; 4: given by the user
+NORMAL, UNUSED, BYTE = 1, 5, 6
+_OF_TEXT = (NORMAL, 4, UNUSED, BYTE)  # 4: given by the user; BPE merges through unused pieces, and splits them again
 _WIDTHS = {1: 8, 5: 4}  # bytes of numbers, by the type of the field
 
 
@@ -70,12 +71,14 @@ class Content(NamedTuple):
     algorithm:    "unigram" or "bpe"
     normalizer:   "identity" changes no character; "nfkc" and "nmt_nfkc" make Unicode's form NFKC
     split_digits: whether it was trained with each digit as a piece
+    keeps_spaces: whether several spaces in a row are not one
     """
 
     pieces: list[Piece]
     algorithm: str
     normalizer: str
     split_digits: bool
+    keeps_spaces: bool
 
 
 def content_of(model: bytes) -> Content:
@@ -84,7 +87,7 @@ def content_of(model: bytes) -> Content:
     Raises ValueError if it is damaged or too large, if it splits words or characters, or if it changes a text in
     another way than NFKC does: lower case, no space at the beginning.
     """
-    pieces, algorithm, name, split_digits = list[Piece](), 0, "", 0
+    pieces, algorithm, name, split_digits, off = list[Piece](), 0, "", 0, list[str]()
     for field, start, end in _fields(model, 0, len(model)):
         if field not in (_PIECES, _TRAINING, _NORMALIZER):
             continue
@@ -103,14 +106,17 @@ def content_of(model: bytes) -> Content:
                 raise ValueError("it has spaces at the ends of words")
         else:
             name = model[slice(*found.get(_NAME, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
-            if name not in NORMALIZERS or not all(_value(model, found.get(one), 1) for one in _SPACES):
+            off = [flag for number, flag in _FLAGS.items() if not _value(model, found.get(number), 1)]
+            if name not in NORMALIZERS:
                 raise ValueError(f"it changes texts in another way than {', '.join(NORMALIZERS)} do ({name})")
-    if not (algorithm and name and pieces):
-        raise ValueError("it has no pieces, or ends before its settings")
+            if others := [flag for flag in off if flag != _FLAGS[_ONE_SPACE]]:
+                raise ValueError(f"it changes texts in another way: {' and '.join(others)}=false")
     of_text = [piece for piece in pieces if piece.kind in _OF_TEXT and piece.text not in MARKS]
+    if not (algorithm and name and of_text):
+        raise ValueError("it has no pieces, or ends before its settings")
     if algorithm not in _ALGORITHMS or len({piece.text for piece in of_text}) < len(of_text):
         raise ValueError("its algorithm is not unigram or BPE, or it has a piece twice")
-    return Content(of_text, _ALGORITHMS[algorithm], name, bool(split_digits))
+    return Content(of_text, _ALGORITHMS[algorithm], name, bool(split_digits), bool(off))
 
 
 def _value(model: bytes, place: tuple[int, int] | None, default: int) -> int:
@@ -123,8 +129,8 @@ def _value(model: bytes, place: tuple[int, int] | None, default: int) -> int:
         raise ValueError("a number of it has no end") from None
 
 
-def model_of(pieces: Sequence[Piece], algorithm: str, split_digits: bool = False) -> bytes:
-    """A model with the marks and these pieces, which changes no character of a text. algorithm: "unigram" or "bpe" """
+def model_of(pieces: Sequence[Piece], algorithm: str, split_digits: bool = False, keeps_spaces: bool = False) -> bytes:
+    """A model with the marks and these pieces, which changes no character of a text. The others: see `Content`"""
     training = _field(_ALGORITHM, _NUMBERS[algorithm]) + _field(_SURFACE, MARKS[UNK])
     if split_digits:
         training += _field(_DIGITS, 1)
@@ -136,7 +142,7 @@ def model_of(pieces: Sequence[Piece], algorithm: str, split_digits: bool = False
     return (
         b"".join(map(piece_field, [*marks, *pieces]))
         + _field(_TRAINING, training)
-        + _field(_NORMALIZER, _field(_NAME, IDENTITY))
+        + _field(_NORMALIZER, _field(_NAME, IDENTITY) + (_field(_ONE_SPACE, 0) if keeps_spaces else b""))
     )
 
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
-from typing_extensions import Self
 
 from transformer_mt.config.languages import two_letters
 from transformer_mt.config.section import Probability
@@ -39,33 +38,24 @@ _MARKS = frozenset(MARKS)
 _DIGIT = re.compile("[0-9０-９]")  # those that SentencePiece splits
 
 
-class PiecesConfig(TokenizerConfig):
-    """Keys that do not depend on how the pieces were learned."""
-
-    sampling: Probability = Field(
-        0.0,
+# Two keys of several kinds. Each kind declares them itself: the order of its keys is a part of saved tokenizers.
+Sampling = Annotated[
+    Probability,
+    Field(
         description="while training, segmentations drawn at random: BPE-dropout probability, or for unigram the"
-        " power (alpha) to which their probabilities are raised; 0: none",
-    )
-    morphemes: Literal["none", "mecab"] = Field(
-        "none", description="split Korean into morphemes first (needs: pip install python-mecab-ko)"
-    )
-
-    @model_validator(mode="after")
-    def _fits_to_languages(self) -> Self:
-        if self.shared and self.morphemes != "none":
-            raise ValueError("morphemes applies to Korean only, so shared cannot be true with it")
-        return self
-
-    @property
-    def is_random(self) -> bool:
-        return self.sampling > 0
+        " power (alpha) to which their probabilities are raised; 0: none"
+    ),
+]
+MorphemeKind = Annotated[
+    Literal["none", "mecab"],
+    Field(description="split Korean into morphemes first (needs: pip install python-mecab-ko)"),
+]
 
 
 class SentencepieceTokenizer(Tokenizer):
     lossless = True
 
-    class Options(PiecesConfig):
+    class Options(TokenizerConfig):
         kind: Literal["sentencepiece"]
         algorithm: Literal["bpe", "unigram"] = Field("bpe", description="byte-pair encoding or unigram language model")
         vocab_size: Annotated[int, Field(ge=32, le=256_000)] = Field(
@@ -76,6 +66,8 @@ class SentencepieceTokenizer(Tokenizer):
             False, description="each digit from 0 to 9 is a piece, so that numbers are read and written digit by digit"
         )
         character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
+        sampling: Sampling = 0.0
+        morphemes: MorphemeKind = "none"
 
         @model_validator(mode="after")
         def _fits_together(self) -> SentencepieceTokenizer.Options:
@@ -187,7 +179,8 @@ class SentencepieceTokenizer(Tokenizer):
 
         def draw(word: list[str]) -> list[str]:
             if drops is not None:
-                return sample_bpe(word, self._scores, drops)
+                found = sample_bpe(word, self._scores, drops)
+                return found if self._scores.keys() >= set(found) else word  # a letter may be no piece of its own
             return sample_unigram("".join(word), self._scores, self.config.sampling, random, self._longest)
 
         sampled: list[str] = []

@@ -22,7 +22,11 @@ from transformer_mt.text.tokenizers.piece_file import (
     model_of,
     require_bearable,
 )
-from transformer_mt.text.tokenizers.sentencepiece import PiecesConfig, SentencepieceTokenizer
+from transformer_mt.text.tokenizers.sentencepiece import (
+    MorphemeKind,
+    Sampling,
+    SentencepieceTokenizer,
+)
 
 
 class SentencepieceModelTokenizer(SentencepieceTokenizer):
@@ -31,9 +35,11 @@ class SentencepieceModelTokenizer(SentencepieceTokenizer):
     The rules of the file for Unicode are left out too; `data.cleaning.unicode` must do the same.
     """
 
-    class Options(PiecesConfig):
+    class Options(TokenizerConfig):
         kind: Literal["sentencepiece_model"]
         file: FileName = Field(description="a SentencePiece model, mostly *.model or *.spm; nothing is learned")
+        sampling: Sampling = 0.0
+        morphemes: MorphemeKind = "none"
 
         @property
         def files(self) -> list[Path]:
@@ -57,7 +63,7 @@ class SentencepieceModelTokenizer(SentencepieceTokenizer):
         """Reads the file instead. Raises TmtError if it is missing or damaged, or if it cannot be used."""
         content = _read(self.config.file)
         pieces = [piece for piece in content.pieces if "\n" not in piece.text]  # no text has line breaks
-        model = model_of(pieces, content.algorithm, content.split_digits)
+        model = model_of(pieces, content.algorithm, content.split_digits, content.keeps_spaces)
         try:
             require_bearable(model)
             self._load(model)
@@ -80,6 +86,6 @@ def _unusable(name: str, error: Exception) -> TmtError:
     return TmtError(
         f"not a SentencePiece model that can be used: {reason(error)}",
         place=name,
-        remedy="Pieces of unigram or BPE can be used, with the rules nmt_nfkc, nfkc or identity for Unicode. If the"
-        " file is damaged, copy it again. kind: sentencepiece learns pieces from your text.",
+        remedy="Pieces of unigram or BPE can be used, with the rules nmt_nfkc, nfkc or identity for Unicode, and a"
+        " space before the first word. If the file is damaged, copy it again. kind: sentencepiece learns pieces.",
     )

@@ -23,7 +23,7 @@ from transformer_mt.files.opening import read_small, require_fetched
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.runtime.weights import read_weights
 from transformer_mt.text.tokenizers.base import LARGEST, problems_in
-from transformer_mt.text.tokenizers.piece_file import BYTE, IDENTITY, Piece, content_of, model_of
+from transformer_mt.text.tokenizers.piece_file import BYTE, IDENTITY, UNUSED, Piece, content_of, model_of
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 CONFIG, GENERATION, LANGUAGES = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -141,10 +141,12 @@ def read_pieces(folder: Path) -> tuple[PieceModel, PieceModel, dict[str, int]]:
 
 def _pieces_of_side(file: Path, numbers: Mapping[str, int]) -> PieceModel:
     try:
-        pieces, algorithm, normalizer, _ = content_of(read_small(file, LARGEST))
-        text = [piece for piece in pieces if not _TAG.fullmatch(piece.text)]
+        pieces, algorithm, normalizer, _, keeps_spaces = content_of(read_small(file, LARGEST))
+        text = [piece for piece in pieces if piece.kind != UNUSED and not _TAG.fullmatch(piece.text)]
         if normalizer == IDENTITY:
             raise ValueError(f"its normalizer is {IDENTITY}, and that of OPUS-MT is nmt_nfkc")
+        if keeps_spaces:
+            raise ValueError("it changes texts in another way: remove_extra_whitespaces=false")
         if any(piece.kind == BYTE for piece in text) or any(not piece.text.isprintable() for piece in text):
             raise ValueError("it has pieces for bytes or control characters, which no model of OPUS-MT has")
     except OSError as error:

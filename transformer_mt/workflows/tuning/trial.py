@@ -73,7 +73,7 @@ class Bench:
             return batches.updates(1)
 
     def train(self, trial: Trial, supervisor: Supervisor) -> None:
-        """Train a trial, or continue it. Raises TmtError as a training does; exit code 130 if it was interrupted."""
+        """Train a trial, or continue it. Raises TmtError and InterruptionError as a training does."""
         config = self.config_of(trial)
         require_trainable(config)
         prepared = self.prepared(config)
