@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import textwrap
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from typing import Any
 
 from mkdocs_hooks import REPOSITORY, ROOT, with_code
 
+PAPER = ROOT / "docs" / "paper"
 PAGES = ("index", "embeddings", "attention", "layers", "training", "decoding")
 _HEAD = re.compile(r"\A---\n.*?\n---\n", re.S)
 _DARK = re.compile(r"^!\[[^\]]*\]\([^)]*#only-dark\)\n", re.M)
@@ -33,7 +35,7 @@ _FIRST = """# Your changes of the program count in what runs next; the examples 
 %autoreload 2
 import os
 
-os.path.isdir("transformer_mt") or os.chdir({root!r});
+os.path.exists("scripts/make_notebooks.py") or os.chdir({root!r});
 """
 _HIDDEN = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # the second is for Colab
 
@@ -41,15 +43,30 @@ _HIDDEN = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # the second
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to", type=Path, default=Path("notebooks"), metavar="FOLDER")
-    folder = parser.parse_args().to
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = parser.parse_args().to.resolve()
+    written = {}
     for name in PAGES:
-        page = (ROOT / "docs" / "paper" / f"{name}.md").read_text(encoding="utf-8")
-        written = json.dumps(notebook(name, page, os.path.relpath(ROOT, folder)), indent=1)
-        (folder / f"{name}.ipynb").write_text(written + "\n", encoding="utf-8")
-    for picture in (ROOT / "docs" / "paper").glob("*-light.svg"):
+        page = (PAPER / f"{name}.md").read_text(encoding="utf-8")
+        written[folder / f"{name}.ipynb"] = json.dumps(notebook(name, page, _way(folder)), indent=1) + "\n"
+    if folder == PAPER or (folder.exists() and not folder.is_dir()):
+        parser.error(f"{folder} is no folder for notebooks: choose another one with --to")
+    for file, text in written.items():
+        if file.exists() and file.read_text(encoding="utf-8") != text:
+            parser.error(f"{file} would be replaced, and may have answers of yours: move it, or choose another --to")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in written.items():
+        file.write_text(text, encoding="utf-8")
+    for picture in PAPER.glob("*-light.svg"):
         shutil.copy(picture, folder)
-    print(f"{folder}: {len(PAGES)} notebooks. Open them with:  jupyter lab {folder}")
+    print(f"{folder}: {len(PAGES)} notebooks. Open them with:  jupyter lab {shlex.quote(str(folder))}")
+
+
+def _way(folder: Path) -> str:
+    """From the folder to this repository."""
+    try:
+        return os.path.relpath(ROOT, folder)
+    except ValueError:  # another drive
+        return str(ROOT)
 
 
 def notebook(name: str, page: str, root: str) -> dict[str, Any]:

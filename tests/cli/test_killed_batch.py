@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="needs bash")
 def test_a_killed_job_goes_on_as_the_page_says(tiny_model: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "translating.md").read_text(encoding="utf-8")
-    (recipe,) = re.findall(r"```bash\n(n=.*?)```", page, re.S)
+    (recipe,) = re.findall(r"```bash\n(touch .*?)```", page, re.S)
     tmt = tmp_path / "tmt"
     tmt.write_text(f'#!/bin/sh\nexec {shlex.join(PYTHON)} -m transformer_mt "$@"\n')
     tmt.chmod(0o755)
@@ -47,6 +47,9 @@ def test_a_killed_job_goes_on_as_the_page_says(tiny_model: Path, tmp_path: Path)
         stream_of_kill.write("half a li")
     environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     script = recipe.replace("runs/quickstart", shlex.quote(str(tiny_model)))
+    subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert out.read_text() == whole
+    out.write_text("half a li")  # killed before the end of the first line
     subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=environment, capture_output=True, check=True)
     assert out.read_text() == whole
     assert whole.count("\n") == len(lines)

@@ -23,6 +23,7 @@ VERSION_1 = "4:memory:/pod/a\n3:cpuset:/\n2:cpu,cpuacct:/pod/a\n0::/\n"
         (None, {"cpu.max": "300000 100000\n"}, 3),
         ("0::/a/b\n", {"a/b/cpu.max": "400000 100000\n", "a/cpu.max": "300000 100000\n", "c/cpu.max": "1 1\n"}, 3),
         ("0::/../x\n", {"cpu.max": "damaged"}, None),
+        ("0::\n0::a\nx\n", {"cpu.max": "200000 100000\n", "a/cpu.max": "100000 100000\n"}, 1),
         (VERSION_1, {"cpu/pod/a/cpu.cfs_quota_us": "250000\n", "cpu/pod/a/cpu.cfs_period_us": "100000\n"}, 3),
         (VERSION_1, {"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
         (VERSION_1, {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,30 @@ def test_a_notebook_has_all_of_its_page(folder: Path, paper_page: Path) -> None:
 
 def test_all_pages_are_notebooks(folder: Path) -> None:
     assert {file.stem for file in folder.glob("*.ipynb")} == {page.stem for page in pages()}
+
+
+def made_again(folder: Path) -> str:
+    command = [sys.executable, "scripts/make_notebooks.py", "--to", str(folder)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stderr
+
+
+def test_answers_of_a_reader_are_not_lost(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "mine")
+    assert made_again(tmp_path / "mine") == "", "nothing has changed"
+    file = tmp_path / "mine" / "layers.ipynb"
+    answered = file.read_text(encoding="utf-8").replace('"# Your answer"', '"print(42)"', 1)
+    file.write_text(answered, encoding="utf-8")
+    assert f"{file} would be replaced, and may have answers of yours" in made_again(tmp_path / "mine")
+    assert file.read_text(encoding="utf-8") == answered
+
+
+def test_the_first_cell_finds_the_program_from_a_link(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
+    assert made_again(tmp_path / "link") == ""
+    first = cells(tmp_path / "link", "layers", "code")[0]
+    (way,) = re.findall(r"os\.chdir\('(.*)'\)", first)
+    assert (tmp_path / "a" / "b" / way).resolve() == ROOT
 
 
 def test_the_cells_run_one_after_the_other(folder: Path, environment: dict[str, str]) -> None:

@@ -370,6 +370,18 @@ def test_a_damaged_file_one_of_another_export_and_a_missing_one_are_refused(
     with pytest.raises(TmtError, match=r"missing files of this export: source/vocabulary\.txt"):
         load_engine(tmp_path / "out", computing=ONE)
     codec.write_bytes(before[codec])
+    (tmp_path / "out" / "._shared_vocabulary.json").write_text("{}")  # macOS writes such files
+    load_engine(tmp_path / "out", computing=ONE)
+    left = tmp_path / "out" / "source" / "truecase.txt"  # of another export that was here
+    left.write_text("a\n", encoding="utf-8")
+    with pytest.raises(TmtError, match=r"files of another export: source/truecase\.txt"):
+        load_engine(tmp_path / "out", computing=ONE)
+    left.unlink()
+    (tmp_path / "out" / "export.json").unlink()
+    (tmp_path / "out" / "export.json").symlink_to("nowhere")
+    with pytest.raises(TmtError, match="cannot be read"):
+        load_engine(tmp_path / "out", computing=ONE)
+    (tmp_path / "out" / "export.json").unlink()
     (tmp_path / "out" / "export.json").write_text('{"version": 1}')
     with pytest.raises(TmtError, match="cannot be read"):
         load_engine(tmp_path / "out", computing=ONE)

@@ -6,12 +6,14 @@ import ctypes
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 import transformer_mt.runtime.device as device_module
 from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import (
     Machine,
@@ -121,16 +123,23 @@ def test_threads_are_configured_or_shared_among_processes_on_a_machine(monkeypat
         assert torch.get_num_threads() == threads
 
 
-def test_pytorch_keeps_to_the_limit_of_a_container(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("translates", [False, True])
+def test_pytorch_keeps_to_the_limit_of_a_container(translates: bool, tiny_model: Path, monkeypatch: pytest.MonkeyPatch):
+    def begin() -> None:
+        if translates:
+            Translator.load(tiny_model)
+        else:
+            set_up(RuntimeConfig(device="cpu"))
+
     before = torch.get_num_threads()
     monkeypatch.setattr(device_module, "cpu_quota", lambda: 1)
     try:
         torch.set_num_threads(2)
         monkeypatch.setenv("OMP_NUM_THREADS", "2")
-        set_up(RuntimeConfig(device="cpu"))
+        begin()
         assert torch.get_num_threads() == 2
         monkeypatch.delenv("OMP_NUM_THREADS")
-        set_up(RuntimeConfig(device="cpu"))
+        begin()
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)

@@ -34,7 +34,7 @@ def _quotas(root: Path) -> Iterator[int]:
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers == "" or "cpu" in controllers.split(","):
-                places.add((root / "sys/fs/cgroup" / ("cpu" * bool(controllers)), PurePosixPath(path)))
+                places.add((root / "sys/fs/cgroup" / ("cpu" * bool(controllers)), PurePosixPath("/", path)))
     for folder in {base / one.relative_to("/") for base, path in places for one in (path, *path.parents)}:
         for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
             with suppress(OSError, ValueError):  # no such group, or no limit: "max"

@@ -7,6 +7,7 @@ settings of the search can be edited. Older versions did not write this file.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +43,7 @@ def write_origin(folder: Path, quantization: str, fingerprint: str | None) -> No
 def verified_origin(folder: Path) -> Origin | None:
     """What export.json says; None if there is none. Raises TmtError if it is damaged, or does not fit the files."""
     file = folder / ORIGIN
-    if not file.exists():
+    if not os.path.lexists(file):
         return None
     try:
         origin = read_json(file, Origin)
@@ -52,8 +53,11 @@ def verified_origin(folder: Path) -> Origin | None:
     if missing := sorted(origin.sha256.keys() - found.keys()):
         problem = f"missing files of this export: {', '.join(missing[:3])}"
         raise TmtError(problem, place=folder, remedy=_REMEDY)
-    for name, digest in found.items():
-        if origin.sha256.get(name) not in (None, digest):
+    if others := sorted(name for name in found.keys() - origin.sha256.keys() if not Path(name).name.startswith(".")):
+        problem = f"files of another export: {', '.join(others[:3])}"
+        raise TmtError(problem, place=folder, remedy=_REMEDY)
+    for name, digest in origin.sha256.items():
+        if found[name] != digest:
             problem = f"damaged, or not the file of this export: its checksum differs from that in {ORIGIN}"
             raise TmtError(problem, place=folder / name, remedy=_REMEDY)
     return origin

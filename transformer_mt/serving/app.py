@@ -151,7 +151,8 @@ class Frame:
             await error_response(error)(scope, receive, send_framed)
         except Exception:
             now = datetime.now().astimezone().isoformat(timespec="seconds")
-            _log.exception("%s %s %s: a request failed", now, _method(scope), quote(scope["path"][:200]))
+            path = quote(scope["path"][:200], errors="replace")
+            _log.exception("%s %s %s: a request failed", now, _method(scope), path)
             if started:  # the client must not take half an answer for a whole one
                 raise
             await error_response(_MISTAKE)(scope, receive, send_framed)

@@ -151,9 +151,7 @@ def routes(models: Models, limits: Limits, keys: Keys) -> list[Route]:
     async def health(request: Request) -> Response:
         longest = max(one.batcher.running for one in models.served)
         if longest > limits.stuck:
-            raise RequestError(
-                503, f"a model has been busy with one batch for {longest:.0f} seconds; restart the server"
-            )
+            raise RequestError(503, f"a model has been busy with one batch for {longest:.0f} seconds: it may be stuck")
         return json_response({"status": "ok"})
 
     return [

@@ -29,8 +29,11 @@ class Limits:
 
     @property
     def stuck(self) -> float:
-        """Seconds after which a batch counts as stuck: all of its requests were answered with 503 long before."""
-        return max(5 * self.seconds, 60.0)
+        """Seconds after which a batch counts as stuck: all of its requests were answered with 503 long before.
+
+        A wide beam of a large model on a busy core can take minutes for the sentences of one request.
+        """
+        return max(30 * self.seconds, 1_800.0)
 
     def __post_init__(self) -> None:
         """Raises TmtError if a request that is within the limits could never be accepted."""

@@ -95,7 +95,7 @@ class ModelAnswer(TypedDict):
     """A served model. inside: whether it can show its attention and its search.
 
     fingerprint: sha256 of the weights, or of those that an export was made of; null if an older version exported it
-    quantization: of an export; null for others
+    quantization: of an export, or of a run that CTranslate2 computes; null for others
     """
 
     name: str
