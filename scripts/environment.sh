@@ -179,7 +179,7 @@ explain() {
       "Check the network (and HTTPS_PROXY behind a proxy), and run the same command again; finished downloads are kept."
   elif grep -qE 'No matching distribution found for torch' "$log"; then
     refuse "the tested version of torch does not exist for this Python on this kind of machine" \
-      "Try another Python (PYTHON=python3.11 scripts/$script), 64-bit Linux, or a Mac with Apple silicon."
+      "Try another Python (PYTHON=python3.11 scripts/$script), 64-bit Linux, or a Mac with Apple silicon and macOS 14 or later."
   fi
   refuse "pip could not install the packages" "$(grep -E '[Ee]rror:' "$log" | tail -n 2)
   The complete output is in $log."

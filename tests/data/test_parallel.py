@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import transformer_mt
+from transformer_mt.data import processes
 from transformer_mt.data.parallel import AHEAD, Workers, chunks
 from transformer_mt.errors import TmtError
 
@@ -122,3 +123,12 @@ def _alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_windows_gets_as_many_processes_as_it_can_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", lambda number, *_, **__: asked.append(number))
+    for platform in ("win32", "linux"):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert processes.Processes(100).slots == asked[-1]
+    assert asked == [61, 100]

@@ -11,6 +11,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -213,3 +214,22 @@ def test_a_pipe_without_lines_is_empty(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"",), daemon=True).start()
     assert "empty" in _error(tmp_path / "pipe").message
+
+
+def test_stdin_from_a_file_is_read_from_its_beginning_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open /dev/stdin gives a new place in the file on Linux, and the place of stdin on macOS."""
+    (tmp_path / "in").write_bytes(TEXT)
+    usual = Path.open
+    with (tmp_path / "in").open("rb", buffering=0) as stdin:
+
+        def as_on_macos(path: Path, mode: str = "r", **options: Any) -> Any:
+            if path.name == "stdin":
+                return os.fdopen(os.dup(stdin.fileno()), mode, **options)
+            return usual(path, mode, **options)
+
+        (tmp_path / "stdin").symlink_to("in")
+        monkeypatch.setattr(Path, "open", as_on_macos)
+        for _ in range(2):
+            assert [line for _, line in read_lines(tmp_path / "stdin")] == LINES

@@ -100,6 +100,18 @@ def test_a_second_server_on_the_port_is_refused(
     assert f"port {port} is in use" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("platform", "port", "named"), [("darwin", 5000, True), ("darwin", 5001, False), ("linux", 5000, False)]
+)
+def test_a_mac_holds_the_usual_port_for_airplay(
+    platform: str, port: int, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer_mt.serving.run.sys.platform", platform)
+    error = running._refused_socket(OSError(errno.EADDRINUSE, "in use"), "127.0.0.1", port)
+    assert ("AirPlay" in error.remedy) == named
+    assert f"--port {port + 1}" in error.remedy
+
+
 def slow_request(url: str) -> Callable[[], int]:
     """Send a request whose body ends later; returns what ends it and gives the status of the answer."""
     body = json.dumps({"text": "a cat"}).encode()

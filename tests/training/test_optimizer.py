@@ -32,3 +32,15 @@ def test_loss_scaling_is_restored():
     train(second, range(3, 5))
     assert second.scaler.state_dict() == whole.scaler.state_dict()
     assert torch.equal(second.model.weight, whole.model.weight)
+
+
+def test_loaded_moments_are_copies():
+    """Windows cannot remove the file of a checkpoint to which tensors are mapped."""
+    first, second = new_optimizer(), new_optimizer()
+    train(first, range(1, 3))
+    given = first.tensors()
+    second.load(given)
+    places = {value.data_ptr() for value in given.values()}
+    loaded = [value for part in second.parts for state in part.state.values() for value in state.values()]
+    assert loaded
+    assert not any(value.data_ptr() in places for value in loaded)

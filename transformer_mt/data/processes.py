@@ -23,6 +23,7 @@ from transformer_mt.errors import JOB_SIGNALS
 
 # Signals that only the parent handles: Ctrl-C, and the end of the terminal, which Windows does not have.
 _LEFT_TO_PARENT = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+_MOST_ON_WINDOWS = 61  # processes that it can wait for
 _HIDING = threading.Lock()  # a second thread would take what the first one has hidden for what was there
 
 
@@ -30,8 +31,8 @@ class Processes:
     """An `Executor` of processes, which start when they are needed."""
 
     def __init__(self, number: int) -> None:
-        self.slots = number
-        self._pool = ProcessPoolExecutor(number, get_context("spawn"), initializer=_begin)
+        self.slots = min(number, _MOST_ON_WINDOWS) if sys.platform == "win32" else number
+        self._pool = ProcessPoolExecutor(self.slots, get_context("spawn"), initializer=_begin)
 
     def starter(self, pickled: bytes) -> Callable[[Any], Callable[[], Any]]:
         def start(item: Any) -> Callable[[], Any]:

@@ -130,6 +130,7 @@ def open_stored(path: Path) -> Iterator[BinaryIO]:
             raw = cast(io.RawIOBase, stored)
             status = os.fstat(stored.fileno())
             if stat.S_ISREG(status.st_mode):
+                stored.seek(0)  # macOS opens /dev/stdin where it was read last
                 raw = _UpTo(raw, status.st_size)
             yield cast(BinaryIO, io.BufferedReader(raw, buffer_size=_BUFFER))
         return

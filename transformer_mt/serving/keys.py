@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -65,6 +66,6 @@ def read_keys(file: Path | None) -> Keys:
         keys.append(key)
     if not keys:
         raise TmtError("no key in this file", place=file, remedy=_ONE_KEY)
-    if file.stat().st_mode & _OTHERS:
+    if os.name == "posix" and file.stat().st_mode & _OTHERS:
         note(f"{file} can be read by other users; make it private:  chmod 600 {file}")
     return Keys(keys)

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+import sys
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ IDLE_SECONDS, WRITE_SECONDS = 15, 30.0  # of a connection between two requests; 
 CONNECTIONS = 900  # at once; more are answered with 503. Many systems allow 1,024 open files
 _OTHER_FILES = 64  # open files of the program itself
 _BACKLOG = 1_024
+_AIRPLAY = 5_000  # port of AirPlay Receiver
 _HEAD_END = re.compile(rb"[^\r\n]\r?\n\r?\n")
 
 
@@ -73,11 +75,11 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 def _refused_socket(error: OSError, host: str, port: int) -> TmtError:
     if error.errno == errno.EADDRINUSE:
-        return TmtError(
-            f"port {port} is in use by another program, perhaps another `tmt serve`",
-            place="--port",
-            remedy=f"Stop that program, or use another port:  --port {port + 1 if port < 65_535 else 5001}",
-        )
+        remedy = f"Stop that program, or use another port:  --port {port + 1 if port < 65_535 else 5001}"
+        if sys.platform == "darwin" and port == _AIRPLAY:
+            remedy += "\n  On macOS it may be AirPlay Receiver, which System Settings can turn off."
+        problem = f"port {port} is in use by another program, perhaps another `tmt serve`"
+        return TmtError(problem, place="--port", remedy=remedy)
     if error.errno in (errno.EACCES, errno.EPERM):
         return TmtError(
             f"no permission to use port {port}; ports below 1024 need the rights of an administrator",

@@ -78,7 +78,9 @@ class Optimizer:
                 # Moments are on the device of their weight. The step count is on the CPU; only CUDA's fused kernel
                 # needs it on the GPU.
                 stays = kind == "step" and not parameter.is_cuda
-                part_of[parameter].state[parameter][kind] = value if stays else value.to(parameter.device)
+                # A copy: Windows cannot remove a checkpoint as long as a tensor is mapped to its file.
+                device = value.device if stays else parameter.device
+                part_of[parameter].state[parameter][kind] = value.to(device, copy=True)
         scaling = {key.removeprefix(SCALER): float(value) for key, value in tensors.items() if key.startswith(SCALER)}
         if scaling and self.scaler.is_enabled():
             whole = {key: int(scaling[key]) for key in ("growth_interval", "_growth_tracker")}
