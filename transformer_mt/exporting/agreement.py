@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from transformer_mt.decoding.interpreter import Interpreter
 
 ENOUGH = 0.99  # share of equal translations; another order of float32 sums can change a near tie
+ROUNDING = 1e-3  # by so much the log-probabilities of a token may differ in float32, in nats
 _WARM_UP = 8  # sentences that are not timed
 
 
@@ -37,6 +38,16 @@ def compare(ours: Interpreter, theirs: Interpreter, lines: Sequence[str]) -> Agr
         translated.append(tuple(translation.text for translation in engine.translate(lines, split=False)))
         seconds.append(time.perf_counter() - start)
     return Agreement(translated[0], translated[1], seconds[0], seconds[1])
+
+
+def score_difference(ours: Interpreter, theirs: Interpreter, lines: Sequence[str], targets: Sequence[str]) -> float:
+    """The largest difference between the engines' log-probabilities of a token of these translations, in nats.
+
+    Unlike a search, it does not grow if many translations are nearly equally likely.
+    """
+    scored = zip(*(engine.score(lines, targets) for engine in (ours, theirs)), strict=True)
+    tokens = (pair for both in scored for pair in zip(*(one.token_scores for one in both), strict=True))
+    return float(max(abs(one - other) for one, other in tokens))
 
 
 def random_lines(
