@@ -168,8 +168,8 @@ CAUSES = {
     "`training.max_epochs`, may change.",
     "training.run_directory.require_same_corpus": "A resumed run must continue on the same data.",
     "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
-    "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
-    "an export that does not is wrong.",
+    "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`, or at "
+    "least the same scores; an export that does not is wrong.",
 }
 
 
