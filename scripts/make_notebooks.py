@@ -28,9 +28,12 @@ _DARK = re.compile(r"^!\[[^\]]*\]\([^)]*#only-dark\)\n", re.M)
 _BOX = re.compile(r'^(?P<mark>!!!|\?\?\?) (?P<kind>\w+) "(?P<title>[^"]*)"\n(?P<text>(?:[ ]{4}[^\n]*\n|[ ]*\n)+)', re.M)
 _EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(?P<code>.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
-_ATTRIBUTES = re.compile(r"^(#+ .*?) \{ #[\w-]+ \}$", re.M)
+_ATTRIBUTES = re.compile(r"^(#+ .*?) \{ #([\w-]+) \}$", re.M)
 _TITLE = re.compile(r'^```python title="([^"]*)"$', re.M)
-_FIRST = """# Your changes of the program count in what runs next; the examples run in its folder.
+_FOR_PAGES = re.compile(
+    r"^(?:If you prefer notebooks|If you see the names of functions in double braces).*?\n\n", re.M | re.S
+)
+_FIRST = """# What you edit in transformer_mt/ counts in the next cell. Write commands as  !tmt inspect
 %load_ext autoreload
 %autoreload 2
 import os
@@ -71,8 +74,9 @@ def _way(folder: Path) -> str:
 
 def notebook(name: str, page: str, root: str) -> dict[str, Any]:
     """The notebook of a page, as JSON has it (nbformat 4.5). root: the way from its folder to this repository"""
-    text = _LINK.sub(_link, _DARK.sub("", _HEAD.sub("", page))).replace("-light.svg#only-light", "-light.svg")
-    cells = list(_cells(_TITLE.sub(r"`\1`\n\n```python", _ATTRIBUTES.sub(r"\1", with_code(text)))))
+    text = _DARK.sub("", _FOR_PAGES.sub("", _HEAD.sub("", page)))
+    text = _LINK.sub(_link, text).replace("-light.svg#only-light", "-light.svg")
+    cells = list(_cells(_TITLE.sub(r"`\1`\n\n```python", _ATTRIBUTES.sub(r'<a id="\2"></a>\n\n\1', with_code(text)))))
     if any(cell["cell_type"] == "code" for cell in cells):
         cells.insert(0, _code(_FIRST.format(root=root)))
     cells = [{"id": f"{name}-{number}", **cell} for number, cell in enumerate(cells, 1)]

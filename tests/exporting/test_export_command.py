@@ -128,6 +128,19 @@ def test_json_reports_a_comparison_on_random_sentences(tmt: Run, model: ModelDir
     assert all(row["bleu"] is None and 0 <= row["equal"] <= 1 for row in report["searches"])
 
 
+def test_an_export_without_its_weights_is_named_and_can_be_written_again(
+    tmt: Run, model: ModelDirectory, source: Path
+) -> None:
+    options = ("--model", model.folder, "--output", "out", "--input", source)
+    assert tmt("export", *options)[0] == 0
+    Path("out/model.bin").unlink()
+    code, _, error = tmt("translate", "--model", "out", "abc")
+    assert code == 2
+    assert "an export for CTranslate2 without its weights, model.bin" in error
+    assert tmt("export", *options)[0] == 0
+    assert tmt("translate", "--model", "out", "abc")[0] == 0
+
+
 def test_disagreement_in_float32_is_a_failure(
     tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

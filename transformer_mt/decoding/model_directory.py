@@ -106,6 +106,9 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 
 def require_no_export(folder: Path) -> None:
     """Raises TmtError if the folder has an export for CTranslate2 and no model."""
+    if (folder / "export.json").exists() and not (folder / "model.bin").exists():
+        remedy = "Copy the whole folder again, or export the model again."
+        raise TmtError("an export for CTranslate2 without its weights, model.bin", place=folder, remedy=remedy)
     if (folder / "model.bin").exists() and not (folder / WEIGHTS).is_file():
         raise TmtError(
             "this is an export for CTranslate2, and here a model is needed",

@@ -122,7 +122,8 @@ def require_export_folder(output: Path) -> None:
     found = {path.name for path in output.iterdir()} if output.is_dir() else set[str]()
     found -= {file.name for file in _kept_files(output)}
     others = [name for name in found if not OWN_FILES.fullmatch(name)]
-    if others or not output.is_dir() or (found and not is_exported(output)):
+    is_export = is_exported(output) or (output / ORIGIN).is_file()  # the second: a damaged one
+    if others or not output.is_dir() or (found and not is_export):
         names = f" ({', '.join(sorted(others)[:3])})" if others else ""
         raise TmtError(
             f"this folder contains other files{names}; nothing was written" if output.is_dir() else "this is a file",

@@ -108,14 +108,18 @@ def content_of(model: bytes) -> Content:
             name = model[slice(*found.get(_NAME, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
             off = [flag for number, flag in _FLAGS.items() if not _value(model, found.get(number), 1)]
             if name not in NORMALIZERS:
-                raise ValueError(f"it changes texts in another way than {', '.join(NORMALIZERS)} do ({name})")
+                case = "; for lower case, take pieces of text in lower case, and set case: lower"
+                way = f"it changes texts in another way than {', '.join(NORMALIZERS)} do ({name})"
+                raise ValueError(way + case * name.endswith("_cf"))
             if others := [flag for flag in off if flag != _FLAGS[_ONE_SPACE]]:
                 raise ValueError(f"it changes texts in another way: {' and '.join(others)}=false")
     of_text = [piece for piece in pieces if piece.kind in _OF_TEXT and piece.text not in MARKS]
     if not (algorithm and name and of_text):
         raise ValueError("it has no pieces, or ends before its settings")
-    if algorithm not in _ALGORITHMS or len({piece.text for piece in of_text}) < len(of_text):
-        raise ValueError("its algorithm is not unigram or BPE, or it has a piece twice")
+    if algorithm not in _ALGORITHMS:
+        raise ValueError("its algorithm is not unigram or BPE")
+    if len({piece.text for piece in of_text}) < len(of_text):
+        raise ValueError("it has a piece twice")
     return Content(of_text, _ALGORITHMS[algorithm], name, bool(split_digits), bool(off))
 
 
