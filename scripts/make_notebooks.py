@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import posixpath
 import re
 import shlex
 import shutil
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs_hooks import REPOSITORY, ROOT, with_code
+from mkdocs_hooks import LINK, REPOSITORY, ROOT, with_code
 
 PAPER = ROOT / "docs" / "paper"
 PAGES = ("index", "embeddings", "attention", "layers", "training", "decoding")
@@ -27,7 +28,6 @@ _HEAD = re.compile(r"\A---\n.*?\n---\n", re.S)
 _DARK = re.compile(r"^!\[[^\]]*\]\([^)]*#only-dark\)\n", re.M)
 _BOX = re.compile(r'^(?P<mark>!!!|\?\?\?) (?P<kind>\w+) "(?P<title>[^"]*)"\n(?P<text>(?:[ ]{4}[^\n]*\n|[ ]*\n)+)', re.M)
 _EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(?P<code>.*?)^```$", re.M | re.S)
-_LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _ATTRIBUTES = re.compile(r"^(#+ .*?) \{ #([\w-]+) \}$", re.M)
 _TITLE = re.compile(r'^```python title="([^"]*)"$', re.M)
 _FOR_PAGES = re.compile(
@@ -75,7 +75,7 @@ def _way(folder: Path) -> str:
 def notebook(name: str, page: str, root: str) -> dict[str, Any]:
     """The notebook of a page, as JSON has it (nbformat 4.5). root: the way from its folder to this repository"""
     text = _DARK.sub("", _FOR_PAGES.sub("", _HEAD.sub("", page)))
-    text = _LINK.sub(_link, text).replace("-light.svg#only-light", "-light.svg")
+    text = LINK.sub(_link, text).replace("-light.svg#only-light", "-light.svg")
     cells = list(_cells(_TITLE.sub(r"`\1`\n\n```python", _ATTRIBUTES.sub(r'<a id="\2"></a>\n\n\1', with_code(text)))))
     if any(cell["cell_type"] == "code" for cell in cells):
         cells.insert(0, _code(_FIRST.format(root=root)))
@@ -85,15 +85,13 @@ def notebook(name: str, page: str, root: str) -> dict[str, Any]:
 
 
 def _link(found: re.Match[str]) -> str:
-    """A link to another page of the paper is one to its notebook; others lead to the repository."""
-    stem = found[2].removesuffix(".md")
-    if stem in PAGES:
-        return f"{found[1]}{stem}.ipynb)"
-    inside = Path("docs/paper", found[2])
-    parts = list[str]()
-    for part in inside.parts:
-        parts = parts[:-1] if part == ".." else [*parts, part]
-    return f"{found[1]}{REPOSITORY}{'/'.join(parts)}{found[3] or ''})"
+    """A link to another page of the paper is one to its notebook; others lead to the repository, and pictures stay."""
+    before, target, anchor = found.groups(default="")
+    if target.endswith(".svg"):
+        return found[0]
+    if (stem := target.removesuffix(".md")) in PAGES:
+        return f"{before}{stem}.ipynb)"
+    return f"{before}{REPOSITORY}{posixpath.normpath(f'docs/paper/{target}')}{anchor})"
 
 
 def _cells(text: str) -> Iterator[dict[str, Any]]:

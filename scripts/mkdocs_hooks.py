@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 _CODE = re.compile(r"^\{\{ code (?P<file>\S+)(?: (?P<name>[\w.]+))?(?P<nodoc> nodoc)? \}\}$", re.M)
 _PAGE = re.compile(r"\A<!-- page (\S+) -->")
-_LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 REPOSITORY = "https://github.com/transformer-mt/transformer_mt/blob/main/"
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 
@@ -67,7 +67,7 @@ def with_file(markdown: str) -> str:
         target = found[2].removeprefix("docs/") if inside else REPOSITORY + found[2]
         return f"{found[1]}{target}{found[3] or ''})"
 
-    return _LINK.sub(link, (ROOT / match[1]).read_text(encoding="utf-8"))
+    return LINK.sub(link, (ROOT / match[1]).read_text(encoding="utf-8"))
 
 
 def with_equations(html: str) -> str:

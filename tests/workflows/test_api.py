@@ -162,6 +162,7 @@ def test_a_notebook_shows_progress_bars_and_a_pipe_does_not(numbers: Any, tmp_pa
     command = [*PYTHON, "-c", program, str(file), str(tmp_path / "run")]
     output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
     assert ("epoch 1" in output and "%|" in output) == watched
+    assert output.count("test  BLEU|") == 1, "the score, which the command prints on stdout"
 
 
 def test_a_notebook_can_train_in_silence(numbers: Any, tmp_path: Path) -> None:

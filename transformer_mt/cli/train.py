@@ -26,11 +26,10 @@ def train(
 ) -> None:
     """Train a model, or resume its training; print the test scores."""
     from transformer_mt.runtime.distributed import is_main_process
-    from transformer_mt.workflows.train import train as work
+    from transformer_mt.workflows.train import run_training
 
     overrides = [*(set_ or ()), *([f"runtime.device={device}"] if device else [])]
-    report = work(config, run_dir, overrides=overrides, fresh=fresh, says_scores=False)
-    if is_main_process():
-        for name, scores in report.scores.items():
-            with suppress(BrokenPipeError):  # the reader may have gone; the scores are also stored with the model
-                print("\n".join(f"{name}  {score.line}" for score in scores.scores.values()), flush=True)
+    report = run_training(config, run_dir, overrides, fresh)
+    for line in report.lines if is_main_process() else ():
+        with suppress(BrokenPipeError):  # the reader may have gone; the scores are also stored with the model
+            print(line, flush=True)

@@ -16,6 +16,7 @@ MODEL = "model"  # in it: the folder of the final model
 SCORES, STEPS = "scores.json", ".steps"  # in the folder of a model; of which checkpoints it is made
 STATE, SUMS = "state.json", "SHA256SUMS"  # in the folder of a checkpoint: where the training stands; checksums
 WEIGHTS = "model.safetensors"  # in the folder of a model, and of a checkpoint
+EXPORT, EXPORT_WEIGHTS = "export.json", "model.bin"  # in the folder of an export: what it was made of; its weights
 TRAINED_ON = "trained_on.safetensors"  # in prepared data, and in the folder of a model: see data/trained_on.py
 _PREPARED = {MANIFEST, "source.txt", "target.txt", "tokenizer.json", "vocabulary.txt", "tags.txt"}
 _OWN = {CONFIG, FACTS, METRICS, LOG, SCORES, STEPS, STATE, SUMS}

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, SCORES, dump_config, load_config
-from transformer_mt.config.runs import STEPS, TRAINED_ON, WEIGHTS
+from transformer_mt.config.runs import EXPORT, EXPORT_WEIGHTS, STEPS, TRAINED_ON, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
@@ -106,10 +106,10 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 
 def require_no_export(folder: Path) -> None:
     """Raises TmtError if the folder has an export for CTranslate2 and no model."""
-    if (folder / "export.json").exists() and not (folder / "model.bin").exists():
+    if (folder / EXPORT).exists() and not (folder / EXPORT_WEIGHTS).exists():
         remedy = "Copy the whole folder again, or export the model again."
         raise TmtError("an export for CTranslate2 without its weights, model.bin", place=folder, remedy=remedy)
-    if (folder / "model.bin").exists() and not (folder / WEIGHTS).is_file():
+    if (folder / EXPORT_WEIGHTS).exists() and not (folder / WEIGHTS).is_file():
         raise TmtError(
             "this is an export for CTranslate2, and here a model is needed",
             place=folder,

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
+from transformer_mt.config.runs import EXPORT, EXPORT_WEIGHTS
 from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.errors import TmtError
-from transformer_mt.exporting.origin import ORIGIN, WEIGHTS, write_origin
+from transformer_mt.exporting.origin import write_origin
 from transformer_mt.files.replace import replaced_folder
 from transformer_mt.text.codec import save_codecs
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.model_directory import ModelDirectory
     from transformer_mt.exporting.engine import Ctranslate2Engine
 
-OWN_FILES = re.compile(rf"{WEIGHTS}|{ORIGIN}|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # of an export
-KEPT_FILES = re.compile(r"(README|LICEN[CS]E)[\w.-]*", re.IGNORECASE)  # a user's, which stay when it is replaced
+# The parts of an export, and what a user has put beside them, which stays when it is replaced
+OWN_FILES = re.compile(rf"{EXPORT_WEIGHTS}|{EXPORT}|config\.(json|yaml)|\w+_vocabulary\.json|source|target")
+KEPT_FILES = re.compile(r"(README|LICEN[CS]E)[\w.-]*", re.IGNORECASE)
 QUANTIZATIONS = (
     "float32",
     "float16",
@@ -47,7 +49,7 @@ QUANTIZATIONS = (
 
 def is_exported(folder: Path) -> bool:
     """Whether the folder is an export that `write_export` wrote."""
-    return (folder / WEIGHTS).is_file() and (folder / CONFIG).is_file()
+    return (folder / EXPORT_WEIGHTS).is_file() and (folder / CONFIG).is_file()
 
 
 def write_export(
@@ -122,7 +124,7 @@ def require_export_folder(output: Path) -> None:
     found = {path.name for path in output.iterdir()} if output.is_dir() else set[str]()
     found -= {file.name for file in _kept_files(output)}
     others = [name for name in found if not OWN_FILES.fullmatch(name)]
-    is_export = is_exported(output) or (output / ORIGIN).is_file()  # the second: a damaged one
+    is_export = is_exported(output) or (output / EXPORT).is_file()  # the second: a damaged one
     if others or not output.is_dir() or (found and not is_export):
         names = f" ({', '.join(sorted(others)[:3])})" if others else ""
         raise TmtError(

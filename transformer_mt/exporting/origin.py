@@ -15,12 +15,12 @@ from typing import Annotated
 from pydantic import Field
 
 from transformer_mt import __version__
+from transformer_mt.config.runs import EXPORT, EXPORT_WEIGHTS
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.text.codec import tokenizer_files
 from transformer_mt.text.tokenizers.base import read_json
 
-ORIGIN, WEIGHTS = "export.json", "model.bin"
 _REMEDY = "Copy the whole folder again, or export the model again: the files of an export belong together."
 
 
@@ -37,12 +37,12 @@ class Origin:
 def write_origin(folder: Path, quantization: str, fingerprint: str | None) -> None:
     """Write export.json beside the other files of an export."""
     origin = Origin(__version__, quantization, fingerprint, _checksums(folder))
-    (folder / ORIGIN).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8", newline="\n")
+    (folder / EXPORT).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def verified_origin(folder: Path) -> Origin | None:
     """What export.json says; None if there is none. Raises TmtError if it is damaged, or does not fit the files."""
-    file = folder / ORIGIN
+    file = folder / EXPORT
     if not os.path.lexists(file):
         return None
     try:
@@ -58,11 +58,12 @@ def verified_origin(folder: Path) -> Origin | None:
         raise TmtError(problem, place=folder, remedy=_REMEDY)
     for name, digest in origin.sha256.items():
         if found[name] != digest:
-            problem = f"damaged, or not the file of this export: its checksum differs from that in {ORIGIN}"
+            problem = f"damaged, or not the file of this export: its checksum differs from that in {EXPORT}"
             raise TmtError(problem, place=folder / name, remedy=_REMEDY)
     return origin
 
 
 def _checksums(folder: Path) -> dict[str, str]:
-    files = (folder / WEIGHTS, folder / "config.json", *folder.glob("*_vocabulary.json"), *tokenizer_files(folder))
+    named = [folder / EXPORT_WEIGHTS, folder / "config.json"]
+    files = [*named, *folder.glob("*_vocabulary.json"), *tokenizer_files(folder)]
     return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(files) if file.is_file()}

@@ -32,7 +32,7 @@ from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, peak_memory, process_unchanged, seed_everything, set_up
-from transformer_mt.runtime.distributed import ALONE, World, host_name
+from transformer_mt.runtime.distributed import ALONE, World, host_name, is_main_process
 from transformer_mt.runtime.joining import join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_continue, reason, worse_than_guessing
@@ -87,14 +87,14 @@ class TrainReport:
     scores: dict[str, Report] = field(default_factory=dict)
     compared: Sequence[Candidate] = ()
 
+    @property
+    def lines(self) -> list[str]:
+        """The scores of all test sets, each in the standard form."""
+        return [f"{name}  {score.line}" for name, report in self.scores.items() for score in report.scores.values()]
+
 
 def train(
-    config: ConfigLike,
-    run_dir: str | Path | None = None,
-    *,
-    overrides: Overrides = (),
-    fresh: bool = False,
-    says_scores: bool = True,
+    config: ConfigLike, run_dir: str | Path | None = None, *, overrides: Overrides = (), fresh: bool = False
 ) -> TrainReport:
     """Train a model, or continue an interrupted run, and score the result on the test sets.
 
@@ -102,12 +102,19 @@ def train(
     run_dir:   folder of the run; default: runs/NAME
     overrides: `key.path=value` or a dict of such keys, which replace values of the config
     fresh:     start again, after moving a previous run to a folder beside it
-    says_scores: False if you print those of the test sets yourself; they are also in the result
     Under `torchrun`, every process calls this function.
     Raises TmtError for all that the user can fix, and InterruptionError after an interruption, when all is saved.
     """
+    report = run_training(config, run_dir, overrides, fresh)
+    for line in report.lines if is_main_process() else ():
+        print(line, file=sys.stderr)
+    return report
+
+
+def run_training(config: ConfigLike, run_dir: str | Path | None, overrides: Overrides, fresh: bool) -> TrainReport:
+    """`train` without the scores at its end, which the command prints on stdout."""
     with join_world() as world:
-        return train_in(world, config, run_dir, overrides, fresh, says_scores)
+        return train_in(world, config, run_dir, overrides, fresh)
 
 
 @process_unchanged()
@@ -117,7 +124,6 @@ def train_in(
     run_dir: str | Path | None = None,
     overrides: Overrides = (),
     fresh: bool = False,
-    says_scores: bool = True,
 ) -> TrainReport:
     """`train`, for processes that have joined a world."""
     folder = None
@@ -131,19 +137,13 @@ def train_in(
             fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
             notes += ["--fresh does not count again: torchrun has restarted its processes"]
-        return _train(world, settings, folder, fresh, programs, notes, says_scores)
+        return _train(world, settings, folder, fresh, programs, notes)
     except KeyboardInterrupt:
         world.exit_all(interrupted_error(folder))
 
 
 def _train(
-    world: World,
-    config: Config,
-    folder: Path,
-    fresh: bool,
-    programs: Mapping[int, Program],
-    notes: Sequence[str],
-    says_scores: bool,
+    world: World, config: Config, folder: Path, fresh: bool, programs: Mapping[int, Program], notes: Sequence[str]
 ) -> TrainReport:
     """programs: of the machines, by rank of their leaders; notes: for the user"""
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
@@ -174,7 +174,7 @@ def _train(
         if world.is_leader and not world.is_main:
             print(f"{host_name()} trains with {programs[0].host}, which prints and writes all", file=sys.stderr)
         with closing(events):
-            job = TrainingJob(config, prepared, run, machine, events, parent, says_scores)
+            job = TrainingJob(config, prepared, run, machine, events, parent)
             trainer = job.trainer()
             state = trainer.train()
             final = job.ship(trainer.model, state)
@@ -191,7 +191,6 @@ class TrainingJob:
     machine: Machine
     events: Events
     parent: Parent | None = None
-    says_scores: bool = True
 
     def trainer(self, supervisor: Supervisor | None = None) -> Trainer:
         """A trainer for this job. Prints what it is going to train."""
@@ -376,8 +375,7 @@ class TrainingJob:
             lines = [f"{name}  {one.line}" for one in report.scores.values()]
             figures = {key: one.value for key, one in report.scores.items()}
             events.record("test", split=name, search=search, scores=lines, figures=figures)
-            for line in lines:
-                (events.say if self.says_scores else events.keep)(line)
+            events.keep(*lines)
             if by_chance := chance(report):
                 events.say(f"           {name}: {by_chance}")
             if report.left_out:

@@ -15,18 +15,8 @@ from transformer_mt.errors import TmtError, from_os_error, reason
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.opening import read_small, require_fetched
 from transformer_mt.text.tokenizers.base import LARGEST
-from transformer_mt.text.tokenizers.piece_file import (
-    IDENTITY,
-    Content,
-    content_of,
-    model_of,
-    require_bearable,
-)
-from transformer_mt.text.tokenizers.sentencepiece import (
-    MorphemeKind,
-    Sampling,
-    SentencepieceTokenizer,
-)
+from transformer_mt.text.tokenizers.piece_file import IDENTITY, Content, content_of, model_of, require_bearable
+from transformer_mt.text.tokenizers.sentencepiece import MorphemeKind, Sampling, SentencepieceTokenizer
 
 
 class SentencepieceModelTokenizer(SentencepieceTokenizer):
