@@ -389,10 +389,14 @@ def _glossary(folder: Path) -> None:
 MARKDOWN = b"""# A *title*\n\nText with `code` and [a link](http://a.b "t").\n\n- item\n  1. inner\n\n> quote\n
 | a | b |\n|---|---|\n| c | d |\n\n```py\ncode\n```\n<div>x</div>\n\n[^1]: note\n"""
 HTML = b"<!DOCTYPE html><html><head><title>T</title></head><body><p>A <b>cat</b> &amp; dog<br>x</p></body></html>"
+SUBTITLES = (
+    b"1\n00:00:01,000 --> 00:00:02,000\n{\\an8}A <i>cat</i>\nruns\n\n2\n00:00:02,000 --> 00:00:03,000\nto the dog.\n\n"
+    b"3\n00:00:03,000 --> 00:00:04,000\n- One.\n- Two.\n"
+)
 
 
 def _document_cases(folder: Path) -> st.SearchStrategy[Case]:
-    texts = {"a.md": MARKDOWN, "a.html": HTML, "a.txt": b"One.\n\nTwo\tthree.\n> four\n"}
+    texts = {"a.md": MARKDOWN, "a.html": HTML, "a.txt": b"One.\n\nTwo\tthree.\n> four\n", "a.srt": SUBTITLES}
     return st.one_of(_case(name, damage.mutated(text)) for name, text in texts.items())
 
 

@@ -55,7 +55,7 @@ def translate_document(
 
     document:   the text as str, or its file as Path
     translator: from `load`, or the folder of a run or model
-    format:     text, markdown, html or strings; None: as the suffix of the file says
+    format:     text, markdown, html, subtitles or strings; None: as the suffix of the file says
     glossary:   terms that the translation must contain: a `Glossary`, a dict, or the path of a file
     Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
     does not support a glossary.
@@ -183,7 +183,7 @@ def decoded(data: bytes, place: str | Path) -> str:
 
 def _require_no_zero(has_zero: bool, what: str, place: str | Path) -> None:
     if has_zero:
-        remedy = "Documents are plain text, Markdown or HTML, in UTF-8."
+        remedy = "Documents are plain text, Markdown, HTML or subtitles, in UTF-8."
         raise TmtError(f"this is not {what}", place=place, remedy=remedy)
 
 

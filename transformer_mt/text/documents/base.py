@@ -32,6 +32,7 @@ ADDRESS = copied(in_markup=True)
 BOUNDARY = "\0"  # text of a mark that separates blocks
 DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
 LINE_END = regex.compile(r"\r\n|\r|\n")
+END_OF_SENTENCE = regex.compile(rf"[.!?…。！？{ENDS}][\"'”’»“)\]」』）]*$")
 _LETTER = regex.compile(r"\p{L}")
 _BREAK = regex.compile(rf"(?<=[{SPACELESS}、。，！？：；」』）])[ \t]*(?:\r\n|\r|\n)\s*(?=[{SPACELESS}、。，「『（])")
 _PLAIN = frozenset("b i em strong span u font big small".split())  # tags that only change how a text looks  # noqa: SIM905

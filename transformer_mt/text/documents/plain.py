@@ -10,6 +10,7 @@ from unicodedata import east_asian_width
 
 from transformer_mt.text.documents.base import (
     ADDRESS,
+    END_OF_SENTENCE,
     ITEM,
     Block,
     Format,
@@ -27,7 +28,6 @@ _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"([^{_BREAKS}]*)(\r\n|[{_BREAKS}]|$)")
 _QUOTED = re.compile(r"(?:[ \t]*>)+")
 _ITEM = re.compile(rf"(?:{ITEM})\s+")
-_END_OF_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»“)\]]*$")
 _BETWEEN_CELLS = re.compile(r"\t|[ \xa0]{3,}|(?<!\S)\|(?!\S)")
 _SPACE = "\ufeff \t\u3000\xa0"
 _LONG_WORD = 15  # letters of Thai, Lao, Khmer or Burmese, whose words nothing separates
@@ -124,7 +124,7 @@ def _paragraphs(lines: Sequence[_Line], text: str) -> Iterator[list[_Line]]:
     wrapped = [line.columns for line in lines if not ADDRESS.search(text, line.start, line.end)]
     width = max([_NARROWEST, *wrapped])
     joints = [_goes_on(text, line, following, width) for line, following in pairwise(lines)]
-    has_sentences = any(_END_OF_SENTENCE.search(text, line.start, line.end) for line in lines)
+    has_sentences = any(END_OF_SENTENCE.search(text, line.start, line.end) for line in lines)
     is_wrapped = width <= _WIDEST and (has_sentences or 2 * sum(joints) >= len(joints))
     paragraph = [lines[0]]
     for line, joined in zip(lines[1:], joints, strict=True):
