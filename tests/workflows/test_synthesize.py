@@ -86,8 +86,9 @@ def test_a_temperature_holds_for_teachers_and_for_the_final_model(numbers: Any, 
 
 
 def test_diversification_adds_the_translations_of_both_sides(
-    numbers: Any, here: Path, capsys: pytest.CaptureFixture[str]
+    numbers: Any, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr("transformer_mt.workflows.train.chance", lambda report: "by chance")
     report = synthesize(Config.model_validate(values_of(numbers, here)), "diversify")
     folder = here / "data" / "synthetic" / "numbers-diversify"
     assert report.folder.resolve() == folder
@@ -109,7 +110,10 @@ def test_diversification_adds_the_translations_of_both_sides(
     updates = final.training.max_epochs * sum(pairs for pairs, _ in prepared.parts)
     assert abs(updates - 3 * 400) <= sum(pairs for pairs, _ in prepared.parts) / 2  # as without synthetic text
     seen = f"max_epochs {final.training.max_epochs}: it sees {updates:,} pairs, and 1,200 with the real pairs alone"
-    assert seen in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert seen in said
+    scores = r"scores     of test, [^\n]*\ntest  BLEU\|[^\n]*\ntest  chrF2\|[^\n]*\n           test: by chance"
+    assert len(re.findall(scores, said)) == 3, "of both teachers and the final model"
     assert not (folder / "shards").exists()
     assert json.loads((folder / "report.json").read_text("utf-8"))["held_out"] == 0
 

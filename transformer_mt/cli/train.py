@@ -25,11 +25,12 @@ def train(
     fresh: Annotated[bool, typer.Option("--fresh", help=_FRESH)] = False,
 ) -> None:
     """Train a model, or resume its training; print the test scores."""
-    from transformer_mt.runtime.distributed import is_main_process
     from transformer_mt.workflows.train import run_training
 
     overrides = [*(set_ or ()), *([f"runtime.device={device}"] if device else [])]
-    report = run_training(config, run_dir, overrides, fresh)
-    for line in report.lines if is_main_process() else ():
-        with suppress(BrokenPipeError):  # the reader may have gone; the scores are also stored with the model
-            print(line, flush=True)
+    run_training(config, run_dir, overrides, fresh, _show)
+
+
+def _show(score: str) -> None:
+    with suppress(BrokenPipeError):  # the reader may have gone; the scores are also stored with the model
+        print(score, flush=True)

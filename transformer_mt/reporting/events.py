@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
 BAR, NARROW_BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}", "{desc} {percentage:3.0f}%{postfix}"
 BAR_COLUMNS = 78  # a terminal needs that many for BAR
+Write = Callable[[str], None]
 
 
 class Events:
@@ -81,25 +82,23 @@ class Events:
             if is_figure(key, value):
                 self._writer.add_scalar(f"{event}/{key}", value, values["step"])
 
-    def say(self, text: str, style: str = "", log: str = "") -> None:
+    def say(self, text: str, style: str = "", log: str = "", write: Write | None = None) -> None:
         """Print a line on stderr, broken into several if the terminal is narrow, and append it to train.log.
 
-        style: its colour, if the terminal has colours. log: what train.log gets, if that differs.
+        style: its colour, if the terminal has colours. log: what train.log gets, if that differs. write: prints it
+        elsewhere.
         """
         if self.silent:
             return
         text, log = visible(text), visible(log)  # they may have sentences of a corpus
         if self._bar is not None:
             self._bar.clear()
-        if self.prints:
+        if self.prints and write is not None:
+            write(text)
+        elif self.prints:
             shown = wrapped(text, columns_of(sys.stderr)) if sys.stderr.isatty() else text
             print(painted(shown, style, sys.stderr), file=sys.stderr, flush=True)
-        self.keep(log or text)
-
-    def keep(self, *lines: str) -> None:
-        """Append lines to train.log alone."""
-        for line in () if self.silent else lines:
-            self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {line}")
+        self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {log or text}")
 
     def _say_problem(self, problem: str) -> None:
         if problem:

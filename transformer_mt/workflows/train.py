@@ -28,11 +28,11 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.changed import require_same_loss
 from transformer_mt.kernels.repeated import require_known_attention
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.reporting.events import Events
+from transformer_mt.reporting.events import Events, Write
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, peak_memory, process_unchanged, seed_everything, set_up
-from transformer_mt.runtime.distributed import ALONE, World, host_name, is_main_process
+from transformer_mt.runtime.distributed import ALONE, World, host_name
 from transformer_mt.runtime.joining import join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_continue, reason, worse_than_guessing
@@ -87,11 +87,6 @@ class TrainReport:
     scores: dict[str, Report] = field(default_factory=dict)
     compared: Sequence[Candidate] = ()
 
-    @property
-    def lines(self) -> list[str]:
-        """The scores of all test sets, each in the standard form."""
-        return [f"{name}  {score.line}" for name, report in self.scores.items() for score in report.scores.values()]
-
 
 def train(
     config: ConfigLike, run_dir: str | Path | None = None, *, overrides: Overrides = (), fresh: bool = False
@@ -105,16 +100,15 @@ def train(
     Under `torchrun`, every process calls this function.
     Raises TmtError for all that the user can fix, and InterruptionError after an interruption, when all is saved.
     """
-    report = run_training(config, run_dir, overrides, fresh)
-    for line in report.lines if is_main_process() else ():
-        print(line, file=sys.stderr)
-    return report
+    return run_training(config, run_dir, overrides, fresh)
 
 
-def run_training(config: ConfigLike, run_dir: str | Path | None, overrides: Overrides, fresh: bool) -> TrainReport:
-    """`train` without the scores at its end, which the command prints on stdout."""
+def run_training(
+    config: ConfigLike, run_dir: str | Path | None, overrides: Overrides, fresh: bool, show: Write | None = None
+) -> TrainReport:
+    """`train`. show: prints a score of a test set; None: with all else, on stderr"""
     with join_world() as world:
-        return train_in(world, config, run_dir, overrides, fresh)
+        return train_in(world, config, run_dir, overrides, fresh, show)
 
 
 @process_unchanged()
@@ -124,8 +118,9 @@ def train_in(
     run_dir: str | Path | None = None,
     overrides: Overrides = (),
     fresh: bool = False,
+    show: Write | None = None,
 ) -> TrainReport:
-    """`train`, for processes that have joined a world."""
+    """`run_training`, for processes that have joined a world."""
     folder = None
     try:
         require_torchrun()
@@ -137,13 +132,19 @@ def train_in(
             fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
             notes += ["--fresh does not count again: torchrun has restarted its processes"]
-        return _train(world, settings, folder, fresh, programs, notes)
+        return _train(world, settings, folder, fresh, programs, notes, show)
     except KeyboardInterrupt:
         world.exit_all(interrupted_error(folder))
 
 
 def _train(
-    world: World, config: Config, folder: Path, fresh: bool, programs: Mapping[int, Program], notes: Sequence[str]
+    world: World,
+    config: Config,
+    folder: Path,
+    fresh: bool,
+    programs: Mapping[int, Program],
+    notes: Sequence[str],
+    show: Write | None,
 ) -> TrainReport:
     """programs: of the machines, by rank of their leaders; notes: for the user"""
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
@@ -174,7 +175,7 @@ def _train(
         if world.is_leader and not world.is_main:
             print(f"{host_name()} trains with {programs[0].host}, which prints and writes all", file=sys.stderr)
         with closing(events):
-            job = TrainingJob(config, prepared, run, machine, events, parent)
+            job = TrainingJob(config, prepared, run, machine, events, parent, show)
             trainer = job.trainer()
             state = trainer.train()
             final = job.ship(trainer.model, state)
@@ -191,6 +192,7 @@ class TrainingJob:
     machine: Machine
     events: Events
     parent: Parent | None = None
+    show: Write | None = None  # a score of a test set; None: as all else
 
     def trainer(self, supervisor: Supervisor | None = None) -> Trainer:
         """A trainer for this job. Prints what it is going to train."""
@@ -375,7 +377,8 @@ class TrainingJob:
             lines = [f"{name}  {one.line}" for one in report.scores.values()]
             figures = {key: one.value for key, one in report.scores.items()}
             events.record("test", split=name, search=search, scores=lines, figures=figures)
-            events.keep(*lines)
+            for line in lines:
+                events.say(line, write=self.show)
             if by_chance := chance(report):
                 events.say(f"           {name}: {by_chance}")
             if report.left_out:
