@@ -39,7 +39,7 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.decoding.request import Request
 from transformer_mt.errors import TmtError
-from transformer_mt.exporting.ctranslate2 import is_exported
+from transformer_mt.exporting.origin import is_exported
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.model.positions import sinusoidal_positions

@@ -20,7 +20,8 @@ from transformer_mt.decoding.model_directory import ModelDirectory
 from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
-from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS, is_exported, load_engine, write_export
+from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS, load_engine, write_export
+from transformer_mt.exporting.origin import is_exported
 from transformer_mt.runtime.weights import facts_of_weights
 
 pytestmark = pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from transformer_mt.cli import main
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, save_model_directory
 from transformer_mt.evaluation.scores import score
-from transformer_mt.exporting.agreement import Agreement
+from transformer_mt.exporting.agreement import Agreement, Scores
 from transformer_mt.runtime.weights import named_weights
 
 pytestmark = pytest.mark.slow
@@ -139,27 +141,59 @@ def test_an_export_without_its_weights_is_named_and_can_be_written_again(
     assert "an export for CTranslate2 without its weights, model.bin" in error
     assert tmt("export", *options)[0] == 0
     assert tmt("translate", "--model", "out", "abc")[0] == 0
+    shutil.copytree(model.folder, "both")
+    shutil.copy("out/export.json", "both")
+    assert tmt("translate", "--model", "both", "abc")[0] == 0, "here are all parts of a model"
+    Path("out/config.yaml").unlink()
+    code, _, error = tmt("translate", "--model", "out", "abc")
+    assert code == 2
+    assert "an export for CTranslate2 without config.yaml" in error
 
 
 def test_disagreement_in_float32_is_a_failure(
     tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from transformer_mt.exporting import specification
+    from transformer_mt.exporting.engine import Ctranslate2Engine
     from transformer_mt.workflows import export
 
-    monkeypatch.setattr(export, "ENOUGH", 1.01)
-    options = ("--model", model.folder, "--output", "out", "--input", source)
-    code, _, error = tmt("export", *options)
-    assert code == 0, "the scores are equal"
-    assert "equal scores of given ones" in error
-    monkeypatch.setattr(export, "ROUNDING", 0.0)
-    assert tmt("export", *options, "--quantization", "int8")[0] == 0, "fewer bits may change translations"
-    before = Path("out/model.bin").read_bytes()
-    code, _, error = tmt("export", *options)
-    assert code == 1
-    assert "VERIFICATION FAILED" in error
-    assert "100.0% with beam 1, 100.0% with beam 3; at least 101% is required" in error
-    assert Path("out/model.bin").read_bytes() == before
-    assert not list(Path().glob(".*"))
+    options = ("--model", model.folder, "--sample", 40, "--output", "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "ENOUGH", 1.01)
+        code, _, error = tmt("export", *options)
+        assert code == 0, "translations are as likely"
+        assert "only 100.0% of the translations with beam 3 are equal, but the others are as likely" in error
+    before, exact, find = Path("out/model.bin").read_bytes(), specification.specification, Ctranslate2Engine._search
+
+    def inexact(factor: float) -> Callable[..., Any]:
+        def write(*arguments: Any, **more: Any) -> Any:
+            found = exact(*arguments, **more)
+            found.decoder.projection.weight[5:9] *= factor
+            return found
+
+        return write
+
+    for part, replacement, problem in (
+        ((specification, "specification"), inexact(1.2), "log-probabilities of tokens differ by up to "),
+        (
+            (Ctranslate2Engine, "_search"),
+            lambda engine, requests: [found[::-1] for found in find(engine, requests)],  # the worst first
+            "with beam 3 only 0.0% of the translations are equal, and the others are less likely (by ",
+        ),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(*part, replacement)
+            if problem.startswith("with beam"):
+                assert tmt("export", *options[:-1], "8", "--quantization", "int8")[0] == 0, "these may differ"
+            code, _, error = tmt("export", *options)
+        assert (code, f"VERIFICATION FAILED: {problem}" in error) == (1, True), error
+        assert Path("out/model.bin").read_bytes() == before
+        assert not list(Path().glob(".*"))
+
+
+def test_scores_that_are_no_numbers_are_the_largest_difference() -> None:
+    assert math.isnan(Scores((0.1, math.nan, 0.2), ()).difference)
+    assert (Scores((0.3,), (0.5, -0.5)).disadvantage, Scores((0.3,), (0.5,) * 9).disadvantage) == (0.0, 3.0)
 
 
 def test_an_export_replaces_an_earlier_export_and_nothing_else(
@@ -172,11 +206,48 @@ def test_an_export_replaces_an_earlier_export_and_nothing_else(
         assert tmt("export", *options)[0] == 0
         assert Path("served").is_symlink()
         assert Path("first/model.bin").is_file()
-    Path("first/NOTES.md").write_text("mine")
-    code, _, error = tmt("export", *options)
-    assert code == 2
-    assert "contains other files (NOTES.md); nothing was written" in error
+    Path("first/export.json").unlink()  # as versions before it
+    assert tmt("export", *options)[0] == 0
+    for name in ("NOTES.md", "source/notes.txt", "source/mine"):
+        other = Path("first", name)
+        other.mkdir() if name == "source/mine" else other.write_text("mine")
+        code, _, error = tmt("export", *options)
+        assert code == 2
+        assert f"contains other files ({name}); nothing was written" in error
+        other.rmdir() if other.is_dir() else other.unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "in.txt", "served"]
+
+
+def test_a_folder_of_another_program_is_left_alone(tmt: Run, model: ModelDirectory, source: Path) -> None:
+    for name in ("export.json", "config.yaml", "config.json", "source/thesis.txt"):
+        file = Path("mine", name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"settings": "of another program"}')
+    code, _, error = tmt("export", "--model", model.folder, "--output", "mine", "--input", source)
+    assert code == 2
+    assert "contains other files (config.json, config.yaml, export.json); nothing was written" in error
+    assert Path("mine/source/thesis.txt").is_file()
+
+
+def test_empty_lines_are_not_compared(tmt: Run, model: ModelDirectory, source: Path) -> None:
+    source.write_text("\n\nabc def\n\nxyz\nq\n")
+    code, out, _ = tmt(
+        "export",
+        "--model",
+        model.folder,
+        "-o",
+        "out",
+        "--input",
+        source,
+        "--reference",
+        source,
+        "--sample",
+        2,
+        "--json",
+    )
+    report = json.loads(out)
+    assert (code, report["sentences"]) == (0, 2)
+    assert report["searches"][0]["bleu"] is not None
 
 
 def test_what_the_engines_do_differently_is_not_compared(tmt: Run, altered: Callable[..., Path]) -> None:

@@ -106,10 +106,14 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 
 def require_no_export(folder: Path) -> None:
     """Raises TmtError if the folder has an export for CTranslate2 and no model."""
-    if (folder / EXPORT).exists() and not (folder / EXPORT_WEIGHTS).exists():
+    if (folder / WEIGHTS).is_file():
+        return
+    parts = {EXPORT_WEIGHTS: f"its weights, {EXPORT_WEIGHTS}", CONFIG: CONFIG}
+    missing = [shown for name, shown in parts.items() if not (folder / name).exists()]
+    if (folder / EXPORT).exists() and missing:
         remedy = "Copy the whole folder again, or export the model again."
-        raise TmtError("an export for CTranslate2 without its weights, model.bin", place=folder, remedy=remedy)
-    if (folder / EXPORT_WEIGHTS).exists() and not (folder / WEIGHTS).is_file():
+        raise TmtError(f"an export for CTranslate2 without {missing[0]}", place=folder, remedy=remedy)
+    if (folder / EXPORT_WEIGHTS).exists():
         raise TmtError(
             "this is an export for CTranslate2, and here a model is needed",
             place=folder,

@@ -1,16 +1,20 @@
-"""Compares two engines: how many translations are equal, and how fast each engine is."""
+"""Compares two engines: how many translations are equal, what each engine says of them, and how fast it is."""
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from transformer_mt.decoding.interpreter import Interpreter
+from transformer_mt.decoding.request import length_penalty
 
 ENOUGH = 0.99  # share of equal translations; another order of float32 sums can change a near tie
 ROUNDING = 1e-3  # by so much the log-probabilities of a token may differ in float32, in nats
+LUCK = 2.5  # by so many standard errors the translations of one engine may be less likely, if many differ
 _WARM_UP = 8  # sentences that are not timed
 
 
@@ -40,14 +44,39 @@ def compare(ours: Interpreter, theirs: Interpreter, lines: Sequence[str]) -> Agr
     return Agreement(translated[0], translated[1], seconds[0], seconds[1])
 
 
-def score_difference(ours: Interpreter, theirs: Interpreter, lines: Sequence[str], targets: Sequence[str]) -> float:
-    """The largest difference between the engines' log-probabilities of a token of these translations, in nats.
+@dataclass(frozen=True)
+class Scores:
+    """What both engines say of the translations of both.
 
-    Unlike a search, it does not grow if many translations are nearly equally likely.
+    differences: between their log-probabilities of each token, in nats
+    losses:      of each line with two different translations: the score of ours minus that of theirs, by our engine
     """
-    scored = zip(*(engine.score(lines, targets) for engine in (ours, theirs)), strict=True)
-    tokens = (pair for both in scored for pair in zip(*(one.token_scores for one in both), strict=True))
-    return float(max(abs(one - other) for one, other in tokens))
+
+    differences: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    @property
+    def difference(self) -> float:
+        """The largest between log-probabilities of a token; not a number if one is none."""
+        return max(self.differences, key=lambda one: (math.isnan(one), one))
+
+    @property
+    def disadvantage(self) -> float:
+        """By how many standard errors theirs are less likely. Where near ties fell otherwise, it is about 0."""
+        squares = sum(one * one for one in self.losses)
+        return sum(self.losses) / math.sqrt(squares) if squares else 0.0
+
+
+def scores(ours: Interpreter, theirs: Interpreter, lines: Sequence[str], found: Agreement) -> Scores:
+    """What both engines say of the translations of these lines."""
+    alpha = ours.decoding.length_penalty
+    targets = [*found.ours, *found.theirs]
+    own, other = (list(engine.score([*lines, *lines], targets)) for engine in (ours, theirs))
+    pairs = (zip(one.token_scores, two.token_scores, strict=True) for one, two in zip(own, other, strict=True))
+    penalised = [float(one.log_probability / length_penalty(len(one.tokens), alpha)) for one in own]
+    both = zip(penalised[: len(lines)], penalised[len(lines) :], found.ours, found.theirs, strict=True)
+    losses = tuple(one - two for one, two, text, other_text in both if text != other_text)
+    return Scores(tuple(abs(one - two) for one, two in chain(*pairs)), losses)
 
 
 def random_lines(

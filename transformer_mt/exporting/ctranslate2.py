@@ -21,19 +21,17 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
-from transformer_mt.config.runs import EXPORT, EXPORT_WEIGHTS
 from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.errors import TmtError
-from transformer_mt.exporting.origin import write_origin
+from transformer_mt.exporting.origin import is_exported, parts_of, write_origin
 from transformer_mt.files.replace import replaced_folder
-from transformer_mt.text.codec import save_codecs
+from transformer_mt.text.codec import SOURCE, TARGET, save_codecs
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.model_directory import ModelDirectory
     from transformer_mt.exporting.engine import Ctranslate2Engine
 
-# The parts of an export, and what a user has put beside them, which stays when it is replaced
-OWN_FILES = re.compile(rf"{EXPORT_WEIGHTS}|{EXPORT}|config\.(json|yaml)|\w+_vocabulary\.json|source|target")
+# What a user has put beside the parts of an export, and what stays when it is replaced
 KEPT_FILES = re.compile(r"(README|LICEN[CS]E)[\w.-]*", re.IGNORECASE)
 QUANTIZATIONS = (
     "float32",
@@ -45,11 +43,6 @@ QUANTIZATIONS = (
     "int8_float16",
     "int8_bfloat16",
 )
-
-
-def is_exported(folder: Path) -> bool:
-    """Whether the folder is an export that `write_export` wrote."""
-    return (folder / EXPORT_WEIGHTS).is_file() and (folder / CONFIG).is_file()
 
 
 def write_export(
@@ -121,17 +114,14 @@ def require_export_folder(output: Path) -> None:
     """Raises TmtError if `output` exists and is neither an empty folder nor an earlier export."""
     if not output.exists():
         return
-    found = {path.name for path in output.iterdir()} if output.is_dir() else set[str]()
-    found -= {file.name for file in _kept_files(output)}
-    others = [name for name in found if not OWN_FILES.fullmatch(name)]
-    is_export = is_exported(output) or (output / EXPORT).is_file()  # the second: a damaged one
-    if others or not output.is_dir() or (found and not is_export):
-        names = f" ({', '.join(sorted(others)[:3])})" if others else ""
-        raise TmtError(
-            f"this folder contains other files{names}; nothing was written" if output.is_dir() else "this is a file",
-            place=output,
-            remedy="Give --output a new or empty folder, or an earlier export.",
-        )
+    remedy = "Give --output a new or empty folder, or an earlier export."
+    if not output.is_dir():
+        raise TmtError("this is a file", place=output, remedy=remedy)
+    folders = [folder for folder in (output / SOURCE, output / TARGET) if folder.is_dir() and not folder.is_symlink()]
+    found = {*output.rglob("*")}.difference(folders, _kept_files(output))
+    if others := sorted({path.relative_to(output).as_posix() for path in found} - parts_of(output)):
+        message = f"this folder contains other files ({', '.join(others[:3])}); nothing was written"
+        raise TmtError(message, place=output, remedy=remedy)
 
 
 def _kept_files(output: Path) -> list[Path]:

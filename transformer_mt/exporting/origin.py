@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import Field
 
 from transformer_mt import __version__
+from transformer_mt.config.load import CONFIG
 from transformer_mt.config.runs import EXPORT, EXPORT_WEIGHTS
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
@@ -22,6 +23,11 @@ from transformer_mt.text.codec import tokenizer_files
 from transformer_mt.text.tokenizers.base import read_json
 
 _REMEDY = "Copy the whole folder again, or export the model again: the files of an export belong together."
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether the folder is a whole export."""
+    return (folder / EXPORT_WEIGHTS).is_file() and (folder / CONFIG).is_file()
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,17 @@ def write_origin(folder: Path, quantization: str, fingerprint: str | None) -> No
     """Write export.json beside the other files of an export."""
     origin = Origin(__version__, quantization, fingerprint, _checksums(folder))
     (folder / EXPORT).write_text(json.dumps(asdict(origin), indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def parts_of(folder: Path) -> set[str]:
+    """The names of the files in a folder that are parts of an export, also of a damaged one; none if it is none."""
+    found = {file.relative_to(folder).as_posix() for file in _files(folder)}
+    try:
+        found &= read_json(folder / EXPORT, Origin).sha256.keys()
+    except (OSError, ValueError):  # missing, damaged, or of another program
+        if not is_exported(folder):
+            return set()
+    return {EXPORT, CONFIG, *found}
 
 
 def verified_origin(folder: Path) -> Origin | None:
@@ -64,6 +81,11 @@ def verified_origin(folder: Path) -> Origin | None:
 
 
 def _checksums(folder: Path) -> dict[str, str]:
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in _files(folder)}
+
+
+def _files(folder: Path) -> list[Path]:
+    """All files of an export, without this one and config.yaml."""
     named = [folder / EXPORT_WEIGHTS, folder / "config.json"]
     files = [*named, *folder.glob("*_vocabulary.json"), *tokenizer_files(folder)]
-    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(files) if file.is_file()}
+    return sorted(file for file in files if file.is_file())

@@ -14,7 +14,8 @@ from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.searches.base import settings_in_use
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
-from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
+from transformer_mt.exporting.ctranslate2 import load_engine
+from transformer_mt.exporting.origin import is_exported
 from transformer_mt.reporting.notes import note
 
 if TYPE_CHECKING:

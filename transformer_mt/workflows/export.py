@@ -6,7 +6,8 @@ import hashlib
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,15 +25,15 @@ from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError, checked_number, from_os_error, number_of
 from transformer_mt.evaluation.scores import check_parallel, score
-from transformer_mt.exporting.agreement import ENOUGH, ROUNDING, Agreement, compare, random_lines, score_difference
+from transformer_mt.exporting.agreement import ENOUGH, LUCK, ROUNDING, Agreement, Scores, compare, random_lines, scores
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
-    is_exported,
     load_engine,
     require_ctranslate2,
     require_export_folder,
     write_export,
 )
+from transformer_mt.exporting.origin import is_exported
 from transformer_mt.files.lines import lines_of, path_of
 from transformer_mt.files.lock import lock
 from transformer_mt.reporting.notes import note
@@ -50,7 +51,9 @@ _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_lengt
 class SearchAgreement:
     """Both engines with one search. equal: share of the sentences with equal translations.
 
-    score_difference: the largest between log-probabilities of a token in float32; None if enough translations are equal
+    In float32 (None otherwise):
+    score_difference: the largest between log-probabilities of a token of the translations
+    disadvantage:     by how many standard errors those of the export are less likely, by the scores of the original
     """
 
     beam: int
@@ -58,6 +61,7 @@ class SearchAgreement:
     bleu: dict[str, float] | None  # tmt, ctranslate2, difference; None without references
     sentences_per_second: dict[str, float]  # tmt, ctranslate2
     score_difference: float | None = None
+    disadvantage: float | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,8 @@ def _samples(
         longest = min(20, data.max_length - 1 - len(data.tags[:1]))
         sources = random_lines(tokens, directory.source.segmenter.detokenize, count, longest)
         return [_Sample(one, sources[number :: len(chosen)], []) for number, one in enumerate(chosen[:count])]
-    return [_Sample(chosen[0], sources[:count], references[:count])]
+    places = [place for place, line in enumerate(sources) if line.strip()][:count]
+    return [_Sample(chosen[0], *([side[place] for place in places] if side else [] for side in (sources, references)))]
 
 
 def _as_scored(sample: _Sample, config: Config) -> _Sample:
@@ -263,13 +268,15 @@ def _compared(
         share = sum(result.share * len(one.lines) for result, one in zip(results, samples, strict=True)) / number
         seconds = [sum(result.our_seconds for result in results), sum(result.their_seconds for result in results)]
         speed = {"tmt": number / seconds[0], "ctranslate2": number / seconds[1]}
-        difference = None
-        if exact and share < ENOUGH:
-            difference = max(
-                score_difference(ours.turned(one.direction), engine.turned(one.direction), one.lines, result.ours)
+        agreement = SearchAgreement(beam, share, _bleu(results, samples), speed)
+        if exact:
+            found = [
+                scores(ours.turned(one.direction), engine.turned(one.direction), one.lines, result)
                 for result, one in zip(results, samples, strict=True)
-            )
-        searches.append(SearchAgreement(beam, share, _bleu(results, samples), speed, difference))
+            ]
+            of_all = Scores(*(tuple(chain(*some)) for some in zip(*map(astuple, found), strict=True)))
+            agreement = replace(agreement, score_difference=of_all.difference, disadvantage=of_all.disadvantage)
+        searches.append(agreement)
     return searches
 
 
@@ -289,21 +296,29 @@ def _bleu(results: Sequence[Agreement], samples: Sequence[_Sample]) -> dict[str,
 
 
 def _require_agreement(output: Path, searches: Sequence[SearchAgreement]) -> None:
-    """Raises TmtError if translations and scores differ in float32, which is a bug; with fewer bits they may differ."""
-    equal = ", ".join(f"{one.equal:.1%} with beam {one.beam}" for one in searches)
-    difference = max((one.score_difference for one in searches if one.score_difference is not None), default=None)
-    if difference is None:
-        return
-    if difference > ROUNDING:
-        raise TmtError(
-            f"VERIFICATION FAILED: too few equal translations: {equal}; at least {ENOUGH:.0%} is required",
-            place=output,
-            remedy=f"Nothing was written. Log-probabilities of tokens differ by up to {difference:.1e}. This is a bug:"
-            " please report it with the model's config.yaml.",
-            exit_code=1,
+    """Raises TmtError if scores or searches differ in float32, which is a bug; with fewer bits they may differ."""
+    report = "Nothing was written. This is a bug: please report it with the model's config.yaml."
+    for one in searches:
+        if one.score_difference is None or one.disadvantage is None:
+            continue
+        if not one.score_difference <= ROUNDING:  # it may be no number
+            raise TmtError(
+                f"VERIFICATION FAILED: log-probabilities of tokens differ by up to {one.score_difference:.1e}",
+                place=output,
+                remedy=report,
+                exit_code=1,
+            )
+        if one.equal >= ENOUGH:
+            continue
+        if not one.disadvantage <= LUCK:
+            raise TmtError(
+                f"VERIFICATION FAILED: with beam {one.beam} only {one.equal:.1%} of the translations are equal, and the"
+                f" others are less likely (by {one.disadvantage:.1f} standard errors)",
+                place=output,
+                remedy=report,
+                exit_code=1,
+            )
+        note(
+            f"only {one.equal:.1%} of the translations with beam {one.beam} are equal, but the others are as likely:"
+            " a model that is hardly trained finds many nearly equally likely; if yours is well trained, report it"
         )
-    note(
-        f"few equal translations ({equal}), but equal scores of given ones (up to {difference:.0e}), as with a model"
-        " that is hardly trained, which finds many translations nearly equally likely; if yours is well trained,"
-        " report it"
-    )
