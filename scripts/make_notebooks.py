@@ -28,7 +28,7 @@ _HEAD = re.compile(r"\A---\n.*?\n---\n", re.S)
 _DARK = re.compile(r"^!\[[^\]]*\]\([^)]*#only-dark\)\n", re.M)
 _BOX = re.compile(r'^(?P<mark>!!!|\?\?\?) (?P<kind>\w+) "(?P<title>[^"]*)"\n(?P<text>(?:[ ]{4}[^\n]*\n|[ ]*\n)+)', re.M)
 _EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(?P<code>.*?)^```$", re.M | re.S)
-_ATTRIBUTES = re.compile(r"^(#+ .*?) \{ #([\w-]+) \}$", re.M)
+_HEADING = re.compile(r"^(##+ (.*?))(?: \{ #([\w-]+) \})?$", re.M)
 _TITLE = re.compile(r'^```python title="([^"]*)"$', re.M)
 _FOR_PAGES = re.compile(
     r"^(?:If you prefer notebooks|If you see the names of functions in double braces).*?\n\n", re.M | re.S
@@ -76,12 +76,18 @@ def notebook(name: str, page: str, root: str) -> dict[str, Any]:
     """The notebook of a page, as JSON has it (nbformat 4.5). root: the way from its folder to this repository"""
     text = _DARK.sub("", _FOR_PAGES.sub("", _HEAD.sub("", page)))
     text = LINK.sub(_link, text).replace("-light.svg#only-light", "-light.svg")
-    cells = list(_cells(_TITLE.sub(r"`\1`\n\n```python", _ATTRIBUTES.sub(r'<a id="\2"></a>\n\n\1', with_code(text)))))
+    cells = list(_cells(_TITLE.sub(r"`\1`\n\n```python", with_code(_HEADING.sub(_anchored, text)))))
     if any(cell["cell_type"] == "code" for cell in cells):
         cells.insert(0, _code(_FIRST.format(root=root)))
     cells = [{"id": f"{name}-{number}", **cell} for number, cell in enumerate(cells, 1)]
     language = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": language, "cells": cells}
+
+
+def _anchored(heading: re.Match[str]) -> str:
+    """A heading below its anchor, which is that of the page."""
+    words = re.sub(r"[^\w\s-]", "", heading[2]).lower().split()
+    return f'<a id="{heading[3] or "-".join(words)}"></a>\n\n{heading[1]}'
 
 
 def _link(found: re.Match[str]) -> str:
@@ -90,7 +96,7 @@ def _link(found: re.Match[str]) -> str:
     if target.endswith(".svg"):
         return found[0]
     if (stem := target.removesuffix(".md")) in PAGES:
-        return f"{before}{stem}.ipynb)"
+        return f"{before}{stem}.ipynb{anchor})"
     return f"{before}{REPOSITORY}{posixpath.normpath(f'docs/paper/{target}')}{anchor})"
 
 

@@ -36,10 +36,6 @@ def cells(folder: Path, name: str, kind: str) -> list[str]:
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == kind]
 
 
-def _slug(heading: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
-
-
 def pages() -> list[Path]:
     return sorted((ROOT / "docs" / "paper").glob("*.md"))
 
@@ -53,11 +49,12 @@ def test_a_notebook_has_all_of_its_page(folder: Path, paper_page: Path) -> None:
     whole = "\n".join(text)
     assert not re.search(r"^(!!!|\?\?\?|<!-- run)|\{\{ code|only-dark|\{ #|title=", whole, re.M)
     source = page.read_text(encoding="utf-8")
+    assert whole.count(".ipynb#") == len(re.findall(r"\]\(\w+\.md#", source))
     source = re.sub(r" \{ #.*\}$", "", source, flags=re.M)
     source = re.sub(r"^If you see the names.*$", "", source, flags=re.M)  # only of use on the page
-    headings = {_slug(line) for line in re.findall(r"^#+ (.*)$", whole, re.M)}
-    for anchor in re.findall(r"\]\(#([\w-]+)\)", whole):
-        assert f'<a id="{anchor}"></a>' in whole or anchor in headings
+    for name, anchor in re.findall(r"\]\((?:(\w+)\.ipynb)?#([\w-]+)\)", whole):
+        other = "\n".join(cells(folder, name, "markdown")) if name else whole
+        assert f'<a id="{anchor}"></a>' in other
     for line in re.findall(r"^#+ .*$|^[A-Z][^|`\[$\n]{60,}$", source, re.M):  # headings and plain lines of text
         assert line in "\n".join([whole, *code])
     assert len(re.findall(r"^# Your answer", "\n".join(code), re.M)) == source.count('!!! question "')

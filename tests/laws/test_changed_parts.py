@@ -39,7 +39,24 @@ def _without_causal_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer_mt.model.attention.causal_mask", all_of_it)
 
 
-@pytest.mark.parametrize("change", [_unscaled, _without_causal_mask])
+def _without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.model.attention.F", SimpleNamespace(dropout=lambda weights, _: weights))
+
+
+def _with_the_mean_where_nothing_may_be_attended_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unmasked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, **more: Any) -> Tensor:
+        found = usual(query, key, value, mask, **more)
+        is_nowhere = torch.tensor(False) if mask is None else ~mask.any(dim=-1, keepdim=True)
+        return torch.where(is_nowhere, value.mean(dim=-2, keepdim=True), found)
+
+    usual = attention.scaled_dot_product_attention
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", unmasked)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_unscaled, _without_causal_mask, _without_dropout, _with_the_mean_where_nothing_may_be_attended_to],
+)
 def test_a_change_of_attention_needs_handmade(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     build_model(_config(), 9, 9)  # a notebook that has trained already
     change(monkeypatch)

@@ -182,6 +182,7 @@ def test_what_splits_otherwise_is_refused(tmp_path: Path, settings: dict[str, An
         with pytest.raises(TmtError, match=said) as error:
             use()
         assert error.value.place == str(tmp_path / "given.spm")
+        assert "tokenizer.case: lower" in error.value.remedy
 
 
 NFKC = CleaningConfig(unicode="NFKC")
@@ -192,6 +193,8 @@ NFKC = CleaningConfig(unicode="NFKC")
     [
         (b"", "it has no pieces"),
         (model_of([], "bpe"), "it has no pieces"),
+        (model_of([Piece("a"), Piece("b"), Piece("a")], "bpe"), "it has a piece twice"),
+        (model_of([Piece("a"), Piece("b" * 200)], "bpe"), r"its piece \d+ has more than 127 bytes"),
         (b"PK\x03\x04", "not a SentencePiece model"),
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         (b"{}", "not a SentencePiece model"),

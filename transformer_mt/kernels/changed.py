@@ -42,14 +42,27 @@ def require_same_loss() -> None:
 
 def _has_same_attention() -> bool:
     query_BHQK, key_BHMK, value_BHMK = (_numbers(2, 2, 5, 4, start=start) for start in (1, 2, 3))
-    mask_BHQM = _numbers(2, 1, 1, 5, start=4) > -0.9
+    mask_BHQM = _numbers(2, 1, 5, 5, start=4) > -0.9
+    mask_BHQM[:, :, 2] = False  # a query that may attend nowhere
     given = {"attn_mask": mask_BHQM}, {"attn_mask": None, "is_causal": True}
     known = [F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, **one) for one in given]
     own = [
         attention.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM),
         attention.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, causal=True),
     ]
-    return _equal(known, own)
+    return _equal(known, own) and _has_same_dropout(query_BHQK, key_BHMK)
+
+
+def _has_same_dropout(query_BHQK: Tensor, key_BHMK: Tensor) -> bool:
+    """Whether half of the weights are dropped, and the others doubled."""
+    one_hot_MM = torch.eye(key_BHMK.shape[2], dtype=torch.float64, device="cpu")
+    one_hot_BHMM = one_hot_MM.expand(*key_BHMK.shape[:2], -1, -1)  # as values: the contexts are the weights
+    weights_BHQM = attention.scaled_dot_product_attention(query_BHQK, key_BHMK, one_hot_BHMM)
+    with torch.random.fork_rng(devices=[]):
+        dropped_BHQM = attention.scaled_dot_product_attention(query_BHQK, key_BHMK, one_hot_BHMM, dropout=0.5)
+    is_kept_BHQM = dropped_BHQM != 0
+    n_kept, n_weights = int(is_kept_BHQM.sum()), is_kept_BHQM.numel()
+    return n_weights / 5 < n_kept < n_weights * 4 / 5 and _equal([2 * weights_BHQM * is_kept_BHQM], [dropped_BHQM])
 
 
 def _has_same_norms() -> bool:

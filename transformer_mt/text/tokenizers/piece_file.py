@@ -39,7 +39,7 @@ def require_bearable(model: bytes) -> None:
     for field, start, end in _fields(model, 0, len(model)):
         if field == _PIECES:
             n_pieces += 1
-            _require_few(n_pieces, end - start)
+            _require_small(n_pieces, end - start)
             continue
         settings += end - start
         if settings > MOST_SETTINGS:
@@ -50,10 +50,12 @@ def require_bearable(model: bytes) -> None:
                     raise ValueError("it has rules that replace characters")
 
 
-def _require_few(pieces: int, size: int) -> None:
+def _require_small(pieces: int, size: int) -> None:
     """size: bytes of the last of them"""
-    if pieces > MOST_PIECES or size > LONGEST_PIECE:
-        raise ValueError(f"more than {MOST_PIECES:,} pieces, or one with more than {LONGEST_PIECE} bytes")
+    if pieces > MOST_PIECES:
+        raise ValueError(f"it has more than {MOST_PIECES:,} pieces")
+    if size > LONGEST_PIECE:
+        raise ValueError(f"its piece {pieces:,} has more than {LONGEST_PIECE} bytes")
 
 
 class Piece(NamedTuple):
@@ -93,7 +95,7 @@ def content_of(model: bytes) -> Content:
             continue
         found = {inner: (first, last) for inner, first, last in _fields(model, start, end)}
         if field == _PIECES:
-            _require_few(len(pieces) + 1, end - start)
+            _require_small(len(pieces) + 1, end - start)
             if _TEXT not in found:
                 raise ValueError("it has a piece without text")
             text = model[slice(*found[_TEXT])].decode("utf-8")
@@ -108,9 +110,7 @@ def content_of(model: bytes) -> Content:
             name = model[slice(*found.get(_NAME, (0, 0)))].decode("utf-8", "replace") or "nmt_nfkc"
             off = [flag for number, flag in _FLAGS.items() if not _value(model, found.get(number), 1)]
             if name not in NORMALIZERS:
-                case = "; for lower case, take pieces of text in lower case, and set case: lower"
-                way = f"it changes texts in another way than {', '.join(NORMALIZERS)} do ({name})"
-                raise ValueError(way + case * name.endswith("_cf"))
+                raise ValueError(f"it changes texts in another way than {', '.join(NORMALIZERS)} do ({name})")
             if others := [flag for flag in off if flag != _FLAGS[_ONE_SPACE]]:
                 raise ValueError(f"it changes texts in another way: {' and '.join(others)}=false")
     of_text = [piece for piece in pieces if piece.kind in _OF_TEXT and piece.text not in MARKS]

@@ -77,5 +77,6 @@ def _unusable(name: str, error: Exception) -> TmtError:
         f"not a SentencePiece model that can be used: {reason(error)}",
         place=name,
         remedy="Pieces of unigram or BPE can be used, with the rules nmt_nfkc, nfkc or identity for Unicode, and a"
-        " space before the first word. If the file is damaged, copy it again. kind: sentencepiece learns pieces.",
+        " space before the first word; for lower case, those that were learned from lower-cased text, with"
+        " tokenizer.case: lower. If the file is damaged, copy it again. kind: sentencepiece learns pieces.",
     )
