@@ -90,6 +90,16 @@ def test_only_settings_that_differ_are_shown_and_the_best_validation_counts(make
     ]
 
 
+def test_of_other_tokenizers_only_what_was_chosen_is_shown(make):
+    make("a")
+    make("b", tokenizer={"kind": "sentencepiece", "vocab_size": 900, "case": "lower"})
+    make("c", tokenizer={"source": {"kind": "character"}, "target": {"kind": "sentencepiece", "vocab_size": 700}})
+    assert set(compare_runs().keys) == {
+        *("tokenizer.kind", "tokenizer.vocab_size", "tokenizer.case"),
+        *("tokenizer.source.kind", "tokenizer.target.kind", "tokenizer.target.vocab_size"),
+    }
+
+
 def test_means_over_seeds(make, capsys):
     losses, scores = (2.0, 2.1, 2.4), (40.0, 41.0, 43.5)
     for seed, loss, bleu in zip((1, 2, 3), losses, scores, strict=True):

@@ -144,6 +144,11 @@ def flat_values(config: BaseModel) -> dict[str, Any]:
     return flat(without_credentials_in(config.model_dump(mode="json")))
 
 
+def unusual_values(config: BaseModel) -> dict[str, Any]:
+    """As `flat_values`, without those that are the default."""
+    return flat(without_credentials_in(config.model_dump(mode="json", exclude_defaults=True)))
+
+
 def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:
     """The values of keys such as `training.learning_rate`; None for one that this config does not have."""
     whole = config.model_dump(mode="json")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.load import unusual_values
 from transformer_mt.config.runs import METRICS, RUNS
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
@@ -122,7 +123,8 @@ def compare_runs(runs: str | Path | Sequence[str | Path] = ()) -> RunComparison:
     folders = _runs_among(paths_of(runs) if runs != () else _all_runs())
     origins, names = with_corpus_keys([Origin.of(folder) for folder in folders]), run_names(folders)
     known = [one.settings for one in origins if one.settings is not None]
-    keys = [key for key in dict.fromkeys(key for one in known for key in one) if _differs(known, key)]
+    unusual = {key for one in origins if one.config is not None for key in unusual_values(one.config)}
+    keys = [key for key in dict.fromkeys(key for one in known for key in one) if _differs(known, key, unusual)]
     found = [
         summary_of(name, folder, origin, keys) for name, folder, origin in zip(names, folders, origins, strict=True)
     ]
@@ -160,7 +162,10 @@ def _runs_among(given: Sequence[Path]) -> list[Path]:
     return runs
 
 
-def _differs(configs: Sequence[Mapping[str, Any]], key: str) -> bool:
+def _differs(configs: Sequence[Mapping[str, Any]], key: str, unusual: Container[str]) -> bool:
+    """unusual: keys that are not at their default. Other kinds of tokenizers have other keys, most at their default."""
+    if key.startswith("tokenizer.") and key not in unusual and not all(key in one for one in configs):
+        return False
     values = [one.get(key, UNKNOWN) for one in configs if key in one or key not in KEPT]
     return any(one != values[0] for one in values)
 
