@@ -91,12 +91,19 @@ def test_a_sentence_is_shared_out_among_its_subtitles() -> None:
     assert texts_of(turned) == ["PARK. IM SCHLÄFT", "KATZE KLEINE EINE <i>LÄUFT</i>, HUND EIN"]
 
 
-def test_a_comma_near_by_ends_a_subtitle() -> None:
-    def longer(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
-        return ["the", "dog", "that", "I", "saw", "yesterday,", "was", "small"], []
-
-    done = translate_document(cues("Der Hund, den ich sah,", "war klein."), Fake(longer, True), "subtitles")
-    assert texts_of(done.text) == ["the dog that I saw yesterday,", "was small"]
+@pytest.mark.parametrize(
+    ("translation", "texts"),
+    [
+        ("the dog that I saw yesterday, was small", ["the dog that I saw yesterday,", "was small"]),
+        ("the dog that was small slept in the park", ["the dog that was small slept", "in the park"]),
+    ],
+)
+def test_a_subtitle_ends_after_a_comma_that_is_near_and_not_after_a_short_word(
+    translation: str, texts: list[str]
+) -> None:
+    engine = Fake(lambda words: (translation.split(), []), True)
+    done = translate_document(cues("Der Hund, den ich gestern sah,", "schlief hier."), engine, "subtitles")
+    assert texts_of(done.text) == texts
 
 
 def test_no_markup_goes_on_in_another_subtitle() -> None:

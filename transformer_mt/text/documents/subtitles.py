@@ -48,7 +48,9 @@ _UNIT = regex.compile(  # what no line break may divide
     rf"[\p{{Ps}}\p{{Pi}}]*(?:[{SPACELESS}]\p{{M}}*|[^{SPACELESS}\p{{Ps}}\p{{Pi}}]+)[\p{{Pe}}\p{{Pf}}\p{{Po}}ー々]*|."
 )
 _GOOD_END = regex.compile(rf"[,.;:!?…。、，！？；：{COMMAS}][\p{{Pe}}\p{{Pf}}\"']*$")
-_AT_SPACE, _IN_WORD = 0.2, 0.5  # how much worse than after a comma: parts of the columns of a subtitle
+# How much worse than after a comma: parts of the columns of a subtitle. A short word often belongs to the next one.
+_AT_SPACE, _AFTER_SHORT, _IN_WORD = 0.2, 0.35, 0.5
+_SHORT = 3  # columns
 
 
 class _Text(NamedTuple):
@@ -266,16 +268,20 @@ def _words(parts: Sequence[Part]) -> list[_Word]:
     return words
 
 
+def _cost(word: _Word, following: _Word) -> float:
+    """Of a break between two words."""
+    if _GOOD_END.search("".join(text for kind, text in word.parts if kind == "text")):
+        return 0.0
+    if not following.joint:
+        return _IN_WORD
+    return _AFTER_SHORT if word.columns <= _SHORT else _AT_SPACE
+
+
 def _shared(words: Sequence[_Word], shares: Sequence[int]) -> list[Sequence[_Word]]:
     """The words in as many groups as there are shares, each with about its share of the columns; best after a comma."""
     ends = list(accumulate(len(word.joint) + word.columns for word in words))
     part = ends[-1] / len(shares)
-    costs = [
-        0
-        if _GOOD_END.search("".join(text for kind, text in word.parts if kind == "text"))
-        else part * (_AT_SPACE if following.joint else _IN_WORD)
-        for word, following in pairwise(words)
-    ]
+    costs = [part * _cost(word, following) for word, following in pairwise(words)]
     groups, first = list[Sequence[_Word]](), 0
     for left, share in zip(range(len(shares) - 1, 0, -1), accumulate(shares), strict=False):
         target = ends[-1] * share / max(sum(shares), 1)
