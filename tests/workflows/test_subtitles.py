@@ -92,17 +92,17 @@ def test_a_sentence_is_shared_out_among_its_subtitles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("translation", "texts"),
+    ("source", "texts"),
     [
-        ("the dog that I saw yesterday, was small", ["the dog that I saw yesterday,", "was small"]),
-        ("the dog that was small slept in the park", ["the dog that was small slept", "in the park"]),
+        (["Der Hund, den alle", "sahen, schlief"], ["the dog that I saw yesterday,", "was small"]),
+        (["Die Mutter hat hier", "ein Buch gelesen, oder?"], ["the mother read", "the book at the library"]),
     ],
 )
 def test_a_subtitle_ends_after_a_comma_that_is_near_and_not_after_a_short_word(
-    translation: str, texts: list[str]
+    source: list[str], texts: list[str]
 ) -> None:
-    engine = Fake(lambda words: (translation.split(), []), True)
-    done = translate_document(cues("Der Hund, den ich gestern sah,", "schlief hier."), engine, "subtitles")
+    engine = Fake(lambda words: (" ".join(texts).split(), []), True)
+    done = translate_document(cues(*source), engine, "subtitles")
     assert texts_of(done.text) == texts
 
 
