@@ -94,7 +94,7 @@ def test_a_sentence_is_shared_out_among_its_subtitles() -> None:
 @pytest.mark.parametrize(
     ("source", "texts"),
     [
-        (["Der Hund, den alle", "sah, schlief."], ["the dog that I saw yesterday,", "was small"]),
+        (["Der Hund, den viele", "sah, schlief."], ["the dog that we noticed yesterday,", "was small"]),
         (["Die Mutter hat hier", "ein Buch gelesen, oder?"], ["the mother read", "the book at the library"]),
     ],
 )
