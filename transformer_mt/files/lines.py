@@ -37,6 +37,10 @@ GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
 MOST_RIGHT = 0.95  # of the lines with other letters than ASCII; then another encoding is not suggested
 _DROP = "set  data.cleaning.invalid: drop  to leave out their pairs."
 _PIECE = 1 << 16  # bytes
+_BYTE_ORDER = {  # the marks at the start of a file, of encodings that need one
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
@@ -318,6 +322,9 @@ def _pieces(path: Path, encoding: str, in_corpus: bool = True, errors: str = STR
         for count, raw in enumerate(chain(iter(lambda: stream.read(_PIECE), b""), [None])):
             if count == 0 and raw and is_ascii:
                 _check_first(raw.removeprefix(codecs.BOM_UTF8).split(b"\n")[0] + b"\n", path, in_corpus)
+            if count == 0 and raw and not raw.startswith(_BYTE_ORDER.get(codecs.lookup(encoding).name, b"")):
+                remedy = "Name the encoding in which it is written, such as utf-8 or utf-16-le."
+                raise TmtError(f"no byte order mark, so this is not {encoding}", place=path, remedy=remedy)
             state = decoder.getstate()
             try:
                 text = decoder.decode(raw or b"", final=raw is None)
@@ -330,8 +337,5 @@ def _pieces(path: Path, encoding: str, in_corpus: bool = True, errors: str = STR
                 number += lenient.decode((raw or b"")[: max(0, error.start - before)]).count("\n")
                 error.object, error.start, error.end = error.object[begin:], error.start - begin, error.end - begin
                 raise _wrong_encoding(error, encoding, path, [(number, error.object)], in_corpus, n_right) from None
-            except UnicodeError:  # of UTF-16 and UTF-32
-                remedy = "Name the encoding in which it is written, such as utf-8 or utf-16-le."
-                raise TmtError(f"no byte order mark, so this is not {encoding}", place=path, remedy=remedy) from None
             number += text.count("\n")
             yield text
