@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 import torch
+from annotated_types import Le
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from transformer_mt.config.data import DataConfig
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.data.batching import Batch
 from transformer_mt.data.packing import StreamSize, joined
@@ -96,6 +98,30 @@ def kernels(positions: str, packed: bool) -> int:
 def test_a_stream_needs_fewer_kernels_than_rows(positions: str, most: int) -> None:
     """Of these, 36 are zeros that PyTorch's variable-length attention passes to its backward."""
     assert kernels(positions, packed=True) <= most < kernels(positions, packed=False)
+
+
+class OnDevice(TorchDispatchMode):
+    """Inside, every result must be on the meta device."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        assert not isinstance(result, Tensor) or result.device.type == "meta", function
+        return result
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_the_longest_sentence_of_a_training_needs_nothing_from_the_cpu(positions: str) -> None:
+    """A copy cannot be part of a CUDA graph, and the program waits for it."""
+    (most,) = (one.le for one in DataConfig.model_fields["max_length"].metadata if isinstance(one, Le))
+    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 1}
+    config = ModelConfig.model_validate({**sizes, "positions": positions})
+    with torch.device("meta"):
+        model = Transformer(config, 19, 19, max_positions=most, parts=parts_for(config, "meta"))
+        rows, starts = torch.empty(1, most, dtype=torch.long), torch.empty(2, dtype=torch.int32)
+    spans, attend = Spans(rows[0], starts, most), lambda query, key, value: query
+    with OnDevice():
+        assert model(rows, rows).shape == (1, most, 16)
+        assert stream_hidden(model, rows[0], rows[0], spans, spans, Attends(attend, attend, attend)).shape == (most, 16)
 
 
 def compile_streams(parallel: bool) -> None:

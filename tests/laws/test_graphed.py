@@ -19,6 +19,7 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.graphed import GraphedDecoder
 from transformer_mt.decoding.request import Constraint, Request
 from transformer_mt.decoding.step import GPU_LOOK_STEPS, LOOK_STEPS
+from transformer_mt.model.positions import RotaryPositions
 
 
 class RecordedDecoder(GraphedDecoder):
@@ -92,6 +93,9 @@ def test_it_finds_the_same_in_other_cases(
         for one in models:
             one.max_positions = None
             one.generator.bias.data[EOS] = -30.0  # so that the translation becomes long
+            for layer in one.decoder.layers:
+                if layer.self_attention.rotary is not None:
+                    layer.self_attention.rotary = RotaryPositions(one.config.d_model // one.config.n_heads, 256)
     with_graphs = search(models, sentences, decoding)
     assert recorded.runs > 2 * recorded.graphs > 0
     assert sentences is not LONG or len(with_graphs[0][0].ids) > 256

@@ -70,7 +70,7 @@ class RotaryPositions(nn.Module):
 
     angle_PI: Tensor
 
-    def __init__(self, head_width: int, length: int = 256) -> None:
+    def __init__(self, head_width: int, length: int = 4096) -> None:  # training has no longer sentences
         super().__init__()
         self.register_buffer("angle_PI", angles(length, head_width), persistent=False)
 
