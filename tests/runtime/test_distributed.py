@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed import DistBackendError
 
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime import joining
@@ -189,6 +190,30 @@ def test_a_signal_during_the_handling_of_a_lost_connection_does_not_hide_it(monk
         assert caught.value.exit_code == 130
     else:
         assert "interrupted" in str(caught.value) if rank == 0 else isinstance(caught.value, SystemExit)
+
+
+NCCL = (
+    "NCCL error in: NCCLUtils.cpp:94, {} (run with NCCL_DEBUG=INFO for details), NCCL version 2.27.5\nLast error:\n{}"
+)
+FULL = "Error while creating shared memory segment /dev/shm/nccl-SrwH0c (size 9637888), error: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (DistBackendError(NCCL.format("unhandled system error", FULL)), f"process 1 of 2 cannot .* NCCL: {FULL[:40]}"),
+        (DistBackendError(NCCL.format("remote process exited or", "Connection closed")), "has lost the others"),
+        (RuntimeError("CUDA error: the launch timed out and was terminated"), "^CUDA error: the launch timed out"),
+    ],
+)
+def test_what_a_gpu_says_is_not_taken_for_a_lost_connection(monkeypatch, error: RuntimeError, message: str):
+    for name, value in two_processes(1).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(joining, "_join", lambda world: None)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises((TmtError, RuntimeError), match=message), join_world():
+        raise error
 
 
 WORKER = """

@@ -22,7 +22,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from transformer_mt.config.cores import launched
-from transformer_mt.errors import INTERRUPTED, InterruptionError, TmtError, reason
+from transformer_mt.errors import INTERRUPTED, InterruptionError, TmtError, first_line, reason
 from transformer_mt.runtime import distributed
 from transformer_mt.runtime.distributed import ALONE, TRAINING, World, exit_code_of, forget_locals, host_name
 
@@ -134,9 +134,9 @@ def _broken_connection(error: BaseException) -> RuntimeError | None:
     failed: BaseException | None = error
     while failed is not None and exit_code_of(failed) == INTERRUPTED:
         failed = failed.__cause__ or failed.__context__
-    if isinstance(failed, RuntimeError) and (isinstance(failed, dist.DistError) or _LOST.search(str(failed))):
-        return failed
-    return None
+    if not isinstance(failed, RuntimeError) or str(failed).startswith("CUDA error"):  # such as a launch that timed out
+        return None
+    return failed if isinstance(failed, dist.DistError) or _LOST.search(str(failed)) else None
 
 
 def _cannot_join(world: World, error: RuntimeError) -> TmtError:
@@ -150,9 +150,16 @@ def _cannot_join(world: World, error: RuntimeError) -> TmtError:
 
 
 def _lost(world: World, error: RuntimeError) -> TmtError:
-    """The error for a process whose connection to another one broke, or that got no answer in time."""
+    """The error for a process that cannot exchange data: another one ended, is silent, or NCCL says why."""
     said, waited_for = str(error), error.__dict__.get("waited_for") or TRAINING
     here = f"process {world.rank} of {world.size}" + (f" on {host_name()}" if world.has_several_hosts else "")
+    if "NCCL error" in said and not re.search("remote process exited|Connection (?:closed|reset)", said):
+        last = re.search(r"Last error:\s*(.+)", said)
+        return TmtError(
+            f"{here} cannot exchange data through NCCL: {last[1] if last else first_line(error)}",
+            remedy="If /dev/shm is full, give the container more shared memory: docker run --shm-size=1g."
+            " For more messages: export NCCL_DEBUG=INFO",
+        )
     if re.search(r"[Tt]imed out|[Tt]imeout", said):
         seconds = distributed.TIMEOUT.total_seconds()
         waited = f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"
