@@ -228,3 +228,8 @@ def is_out_of_memory(error: Exception) -> bool:
     cuDNN, which allocate themselves, raise a plain RuntimeError.
     """
     return type(error).__name__ in ("MemoryError", "OutOfMemoryError") or bool(_OUT_OF_MEMORY.search(str(error)))
+
+
+def is_gpu_failure(error: Exception) -> bool:
+    """Whether a CUDA GPU failed. After most of these errors, it does nothing more for this process."""
+    return str(error).startswith("CUDA error") and not is_out_of_memory(error)

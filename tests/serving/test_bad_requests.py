@@ -258,6 +258,22 @@ def test_a_server_whose_model_is_stuck_is_not_healthy(
     assert Limits(seconds=0.1).stuck == 1_800, "a batch may well take many short times"
 
 
+def test_a_server_whose_gpu_has_failed_is_not_healthy(
+    client_of: Callable[..., Client], models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of()
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be ...")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(models.served[0].batcher, "work", fail)
+        assert client.post("/v1/translate", json={"text": "A cat sat."}).status_code == 500
+    assert "the GPU has failed" in refused(client.get("/health"), 503)
+    assert client.post("/v1/translate", json={"text": "A cat sat."}).status_code == 200
+    assert client.get("/health").status_code == 200, "not all errors of a GPU last"
+
+
 def test_numbers_count_the_requests_without_names_that_clients_make_up(client: Client) -> None:
     client.post("/v1/translate", json={"text": "A cat sat. A dog ran."})
     client.get("/nothing-of-this-name")

@@ -22,7 +22,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from transformer_mt.config.cores import launched
-from transformer_mt.errors import INTERRUPTED, InterruptionError, TmtError, first_line, reason
+from transformer_mt.errors import INTERRUPTED, InterruptionError, TmtError, first_line, is_gpu_failure, reason
 from transformer_mt.runtime import distributed
 from transformer_mt.runtime.distributed import ALONE, TRAINING, World, exit_code_of, forget_locals, host_name
 
@@ -134,7 +134,7 @@ def _broken_connection(error: BaseException) -> RuntimeError | None:
     failed: BaseException | None = error
     while failed is not None and exit_code_of(failed) == INTERRUPTED:
         failed = failed.__cause__ or failed.__context__
-    if not isinstance(failed, RuntimeError) or str(failed).startswith("CUDA error"):  # such as a launch that timed out
+    if not isinstance(failed, RuntimeError) or is_gpu_failure(failed):  # such as a launch that timed out
         return None
     return failed if isinstance(failed, dist.DistError) or _LOST.search(str(failed)) else None
 

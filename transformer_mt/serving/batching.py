@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 from transformer_mt.config.direction import Direction
 from transformer_mt.decoding.terms import LineTerms
 from transformer_mt.decoding.translation import Translation
+from transformer_mt.errors import is_gpu_failure
 from transformer_mt.serving.limits import RequestError
 
 WAIT, LONGEST_WAIT = 0.005, 0.03  # seconds: without a new request, after which a batch is complete; in all
@@ -82,6 +83,7 @@ class Batcher:
         self.work, self.queue = work, queue
         self.observe: Callable[[int], None] = lambda items: None
         self.waiting = 0  # items of unanswered requests
+        self.has_gpu_failed = False  # in the newest batches, and no other one succeeded since
         self._jobs: deque[_Job] = deque()
         self._answered, self._wanted = 0, 1  # requests: answered by the last batch; that the next one waits for
         self._arrived, self._complete = 0.0, asyncio.Event()  # when the last request came; whether all wanted came
@@ -168,12 +170,14 @@ class Batcher:
             found = await self._in_thread(lambda: self.work(items, settings))
             pairs = list(zip(batch, found, strict=True))
         except Exception as error:
+            self.has_gpu_failed |= is_gpu_failure(error)
             jobs = dict.fromkeys(job for job, _ in batch)
             if len(jobs) == 1 and not batch[0][0].answer.done():
                 batch[0][0].answer.set_exception(error)
             for one in jobs if len(jobs) > 1 else ():  # only the guilty one must fail
                 await self._translate_batch([(job, index) for job, index in batch if job is one], settings)
             return
+        self.has_gpu_failed = False
         self.observe(len(items))
         for (job, _), translation in pairs:
             job.found.append(translation)

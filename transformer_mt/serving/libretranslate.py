@@ -152,6 +152,8 @@ def routes(models: Models, limits: Limits, keys: Keys) -> list[Route]:
         longest = max(one.batcher.running for one in models.served)
         if longest > limits.stuck:
             raise RequestError(503, f"a model has been busy with one batch for {longest:.0f} seconds: it may be stuck")
+        if any(one.batcher.has_gpu_failed for one in models.served):
+            raise RequestError(503, "the GPU has failed: see the log, and restart the server")
         return json_response({"status": "ok"})
 
     return [

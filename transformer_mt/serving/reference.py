@@ -43,7 +43,7 @@ ERRORS = {
     415: "The body has another content type, or is compressed",
     422: "The request asks for more than the limits allow",
     429: "The queue is full; the header Retry-After says when to try again",
-    503: "The translation took too long, or (/health) a model may be stuck",
+    503: "The translation took too long, or (/health) a model may be stuck, or its GPU has failed",
 }
 _BODY_ERRORS = (400, 403, 413, 415, 422, 429, 503)
 
