@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -127,6 +128,30 @@ def test_what_a_graph_cannot_have_is_one_clear_error(
     monkeypatch.setattr(torch, "stack", waits)
     with pytest.raises(TmtError, match="cannot become a CUDA graph"):
         train(in_float32())
+
+
+def test_a_graph_is_made_on_the_device_of_its_training(
+    make_training: Callable[..., Any],
+    make_config: Callable[..., Any],
+    make_streams: Callable[..., list[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PyTorch's own stream is on the device of the first graph of a process: a second one would be empty."""
+    streams, cpu = list[Any](), torch.device("cpu")
+
+    def capture(graph: object, stream: object = None, capture_error_mode: str = "") -> Any:
+        streams.append(stream)
+        return nullcontext()
+
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(cuda_graph, "capture_stream", lambda device: f"of {device}")
+    monkeypatch.setattr(cuda_graph, "free_memory", lambda device: 1)
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    config = make_config(SMALL, packing=True)
+    training = make_training(build_model(config, VOCABULARY, VOCABULARY), config, Machine(cpu, torch.float32), True)
+    assert training.gradients.graphed._capture(make_streams(1, VOCABULARY)[0])
+    assert streams == ["of cpu"]
 
 
 def test_on_a_cpu_there_is_no_graph(train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

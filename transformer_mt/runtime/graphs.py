@@ -43,7 +43,7 @@ class GraphPool:
     def captured(self, work: Callable[[], object]) -> torch.cuda.CUDAGraph:
         """A graph of some work, which is not done. Unlike `torch.cuda.graph`, it does not wait for the GPU."""
         graph = torch.cuda.CUDAGraph()
-        with self._one_at_a_time, torch.cuda.stream(_stream_for(self.device)):
+        with self._one_at_a_time, torch.cuda.stream(capture_stream(self.device)):
             graph.capture_begin(self._id, capture_error_mode="relaxed")
             try:
                 work()
@@ -67,6 +67,6 @@ atexit.register(GraphPool._idle.clear)  # before CUDA ends
 
 
 @functools.cache
-def _stream_for(device: torch.device) -> torch.cuda.Stream:
-    """One for all graphs, because each stream keeps 32 MiB for products of matrices."""
+def capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all graphs of a device, because each stream keeps 32 MiB for products of matrices."""
     return torch.cuda.Stream(device)

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformer_mt.data.batching import Batch
 from transformer_mt.errors import TmtError, first_line, is_out_of_memory
 from transformer_mt.runtime.device import Machine, free_memory, restart_peak
-from transformer_mt.runtime.graphs import give_back_memory
+from transformer_mt.runtime.graphs import capture_stream, give_back_memory
 from transformer_mt.training.step import TrainingStep
 
 WARM_UP = 3  # batches before: they compile, choose kernels, and reserve what libraries need
@@ -83,8 +83,10 @@ class GraphedStep:
         self.factor = torch.ones((), device=device)
         fits = True
         try:
-            # the loader's thread pins memory meanwhile, which only other modes forbid
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            # PyTorch's own stream is on the device of the first graph of this process. The loader's thread pins memory
+            # meanwhile, which other modes forbid.
+            stream = capture_stream(device)
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                 with self.machine.autocast():
                     loss = self.step(*moved)
                 (loss.smoothed * self.factor).backward()
