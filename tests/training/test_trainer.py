@@ -21,6 +21,7 @@ from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training import agreement
+from transformer_mt.training import trainer as training
 from transformer_mt.training.ending import candidates
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import FinalModel
@@ -139,6 +140,17 @@ def test_validations_and_checkpoints_happen_when_due(numbers: Any, tmp_path: Pat
     trainer.train()
     assert [record["step"] for record in records(tmp_path, "validation")] == [6, 12, 14]
     assert trainer.run.checkpoints.steps() == [4, 6, 8, 12, 14]
+
+
+def test_updates_can_use_the_memory_that_a_validation_needed(numbers: Any, tmp_path: Path, monkeypatch):
+    """PyTorch cannot use the memory of graphs for anything else, even if nothing else is left."""
+    trainer = numbers.trainer(tmp_path / "run", max_steps=4, validate_every=2)
+    happened, evaluate, update = list[str](), trainer.validation.evaluate, trainer.optimizer.update
+    trainer.validation.evaluate = lambda model: happened.append("validation") or evaluate(model)
+    trainer.optimizer.update = lambda *given: happened.append("update") or update(*given)
+    monkeypatch.setattr(training, "give_back_memory", lambda: happened.append("given back"))
+    trainer.train()
+    assert happened == ["update", "update", "validation", "given back"] * 2
 
 
 def test_the_best_and_the_last_checkpoints_are_kept(numbers: Any, tmp_path: Path):

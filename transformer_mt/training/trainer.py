@@ -23,6 +23,7 @@ from transformer_mt.runtime.device import (
     restore_random_states,
     seed_everything,
 )
+from transformer_mt.runtime.graphs import give_back_memory
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.agreement import Agreement
 from transformer_mt.training.average import averaged
@@ -254,6 +255,7 @@ class Trainer:
             state.put_off = state.step
             self._save_interrupted()
             return
+        give_back_memory()  # of the graphs of its search, which updates cannot use
         if not math.isfinite(result.loss):
             self.world.exit_all(self._diverged(f"the validation loss is not a finite number at step {state.step:,}"))
         values = result.record(state)
