@@ -154,7 +154,7 @@ def test_many_models_compile_in_one_process(monkeypatch: pytest.MonkeyPatch) -> 
 def test_in_parallel_the_compiled_model_gets_the_same_gradients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With small buckets, PyTorch cuts the graph, so that gradients are exchanged during the backward pass."""
+    """With small buckets, PyTorch would cut each layer, though gradients are exchanged after each anyway."""
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
     monkeypatch.setattr(torch.distributed, "_DEFAULT_FIRST_BUCKET_BYTES", 4096)
     try:
@@ -172,7 +172,7 @@ def test_in_parallel_the_compiled_model_gets_the_same_gradients(
             losses += [update(step, batch) for batch in batches(3, seed=2)]
             assert graphs.count == counted
             results.append((losses, {name: weight.grad for name, weight in model.named_parameters()}))
-        assert counted > 1
+        assert counted == 2, "one for each stack"
         assert_close(results[0], results[1], rtol=1e-2, atol=1e-2)
     finally:
         torch.distributed.destroy_process_group()

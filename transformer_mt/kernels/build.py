@@ -60,6 +60,7 @@ def compile_layers(model: Transformer) -> None:
 
     torch._dynamo.config.specialize_float = True  # else dropout and epsilon become tensors on the CPU
     torch._dynamo.config.recompile_limit = MOST_GRAPHS
+    torch._dynamo.config.optimize_ddp = False  # else several processes cut each layer in two; gradients follow each
     torch.fx.experimental._config.use_duck_shape = False  # else equal lengths in the first batch need a graph later
     for layer in (*model.encoder.layers, *model.decoder.layers):
         layer.compile(dynamic=True)
