@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -117,6 +118,25 @@ def test_without_memory_for_a_graph_a_search_goes_on(
     assert len(tries) == 1
     monkeypatch.undo()
     assert same(found, search([model()], requests(12), METHODS["beam"]))
+
+
+def test_a_search_without_memory_for_a_graph_gives_back_what_the_graph_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened, run = list[str](), GraphedDecoder._run
+
+    class FullPool:
+        def captured(self, work: Callable[[], None]) -> None:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+        def give_back(self) -> None:
+            happened.append("pool")
+
+    monkeypatch.setattr(graphed, "GraphPool", SimpleNamespace(take=lambda device: FullPool()))
+    monkeypatch.setattr(graphed, "give_back_memory", lambda: happened.append("memory"))
+    monkeypatch.setattr(GraphedDecoder, "_run", lambda self, held: happened.append("step") or run(self, held))
+    monkeypatch.setattr(batches, "IncrementalDecoder", GraphedDecoder)
+    search([model()], requests(12), METHODS["beam"])
+    assert happened[-3:] == ["pool", "memory", "step"], "before the search goes on"
+    assert happened.count("pool") == 1
 
 
 def test_large_batches_have_no_graph_and_hold_nothing(

@@ -23,7 +23,7 @@ from transformer_mt.errors import is_out_of_memory
 from transformer_mt.kernels.attention import MANY_HEADS
 from transformer_mt.model.positions import RotaryPositions, SinusoidalPositions, angles
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.graphs import GraphPool
+from transformer_mt.runtime.graphs import GraphPool, give_back_memory
 
 # Rows times the square of d_model: with more, a step takes a GPU longer than the program. With several hypotheses of a
 # sentence, the program also chooses among them, and reorders them.
@@ -93,6 +93,8 @@ class GraphedDecoder(IncrementalDecoder):
             if not is_out_of_memory(error):
                 raise
         self._has_memory = False
+        self.release()  # outside of `except`, where the error would keep the tensors of the failed graph
+        give_back_memory()
         return None
 
     def _graph_of(self, work: Work) -> Work:
