@@ -26,7 +26,7 @@ from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime import device as device_module
 from transformer_mt.runtime.device import Machine, compiler_problem, compiles
-from transformer_mt.training.step import TrainingStep
+from transformer_mt.training.step import TrainingStep, failed_compilation
 from transformer_mt.training.validation import BleuResult, Validation
 
 SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
@@ -176,6 +176,16 @@ def test_in_parallel_the_compiled_model_gets_the_same_gradients(
         assert_close(results[0], results[1], rtol=1e-2, atol=1e-2)
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(("compiled", "remedy"), [(True, "runtime.compile: false"), (False, "training.packing: false")])
+def test_what_cannot_be_compiled_can_be_turned_off(compiled: bool, remedy: str) -> None:
+    """If layers are not compiled, it is the attention of streams."""
+    error = failed_compilation(torch._dynamo.exc.TorchDynamoException("no compiler"), compiled)
+    assert error is not None
+    assert remedy in error.remedy
+    assert remedy.startswith(error.place)
+    assert failed_compilation(RuntimeError("CUDA error"), compiled) is None
 
 
 def test_auto_compiles_on_cuda_if_a_compiler_works(monkeypatch: pytest.MonkeyPatch) -> None:

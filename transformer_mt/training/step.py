@@ -80,10 +80,19 @@ def _rows(hidden_BTD: Tensor, real_N: Tensor) -> Tensor:
     return hidden_BTD.flatten(0, 1).index_select(0, real_N)  # the gradient of [real_N] would sort the indices
 
 
-def failed_compilation(error: RuntimeError) -> TmtError | None:
-    """The error for the user if torch.compile raised this one; None if something else did."""
+def failed_compilation(error: RuntimeError, compiled: bool) -> TmtError | None:
+    """The error for the user if torch.compile raised this one; None if something else did.
+
+    compiled: whether layers are compiled; FlexAttention, which some streams need, always is
+    """
     if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return None
+    if not compiled:
+        return TmtError(
+            f"the attention of streams cannot be compiled: {first_line(error)}",
+            place="training.packing",
+            remedy="Set training.packing: false, or install what is missing: Triton, a C compiler, Python's headers.",
+        )
     return TmtError(
         f"torch.compile failed: {first_line(error)}",
         place="runtime.compile",

@@ -120,7 +120,7 @@ class Trainer:
         except RuntimeError as error:
             if is_out_of_memory(error):
                 raise out_of_memory() from None
-            raise failed_compilation(error) or error from None
+            raise failed_compilation(error, self.compiled) or error from None
         finally:
             self.loader.close()
             self.batches.close()
