@@ -53,7 +53,7 @@ def both_ways(
     if side_by_side:  # as a product makes them
         query, key, value = projected.unbind(1)
     results = []
-    ours = for_sentences(torch.device(DEVICE), width, never)
+    ours = for_sentences(torch.device(DEVICE), dtype, width, never)
     for attention, kind_of_number in ((ours, dtype), (masked_attention, torch.float64)):
         leaves = [one.detach().to(kind_of_number) for one in (query, key, value)]
         if kind_of_number is dtype:
@@ -96,10 +96,10 @@ def test_narrow_numbers_differ_by_rounding_only(dtype: torch.dtype, width: int) 
 def test_another_attention_takes_what_ours_is_not_made_for(
     width: int, longest: int, works: bool, is_ours: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = SimpleNamespace(HEAD_WIDTHS=(16, 32, 64), LONGEST=256, works=lambda _: works, attend=lambda *_: "ours")
+    own = SimpleNamespace(HEAD_WIDTHS=(16, 32, 64), LONGEST=256, works=lambda *_: works, attend=lambda *_: "ours")
     monkeypatch.setitem(sys.modules, "transformer_mt.kernels.span_attention", own)
     monkeypatch.setattr(sys.modules["transformer_mt.kernels"], "span_attention", own, raising=False)
-    attention = for_sentences(torch.device("cpu"), width, lambda *_: lambda *_: "other")
+    attention = for_sentences(torch.device("cpu"), torch.float32, width, lambda *_: lambda *_: "other")
     some = spans([2, 3])._replace(longest=longest)
     assert attention(some, some, False)(some, some, some) == ("ours" if is_ours else "other")
 
@@ -107,4 +107,20 @@ def test_another_attention_takes_what_ours_is_not_made_for(
 def test_without_triton_there_is_another_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys.modules["transformer_mt.kernels"], "span_attention", raising=False)
     monkeypatch.setitem(sys.modules, "transformer_mt.kernels.span_attention", None)
-    assert packing.for_sentences(torch.device("cpu"), 64, never) is never
+    assert packing.for_sentences(torch.device("cpu"), torch.float32, 64, never) is never
+
+
+@on_a_gpu
+def test_a_kernel_with_wrong_results_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = pytest.importorskip("transformer_mt.kernels.span_attention", exc_type=ImportError)
+    where = torch.device(DEVICE), torch.float32, 32
+    with torch.inference_mode():
+        assert own.works.__wrapped__(*where)
+    right, backward = own.attend, own.span_attention_backward
+    monkeypatch.setattr(own, "attend", lambda *given: right(*given) * 1.001)
+    assert not own.works.__wrapped__(*where)
+    monkeypatch.setattr(own, "attend", lambda *_: 1 / 0)
+    assert not own.works.__wrapped__(*where)
+    monkeypatch.setattr(own, "attend", right)
+    monkeypatch.setattr(own, "span_attention_backward", lambda *given: [1.001 * one for one in backward(*given)])
+    assert not own.works.__wrapped__(*where)

@@ -236,16 +236,16 @@ def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> 
     )
     is_narrow = dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
     flash = find_flash() if has_flash and is_narrow else None
-    return for_sentences(device, head_width, flash or functools.partial(flex_attention, compiled_flex()))
+    return for_sentences(device, dtype, head_width, flash or functools.partial(flex_attention, compiled_flex()))
 
 
-def for_sentences(device: torch.device, head_width: int, other: PackedAttention) -> PackedAttention:
+def for_sentences(device: torch.device, dtype: torch.dtype, head_width: int, other: PackedAttention) -> PackedAttention:
     """Our own attention for spans that it is made for, if it works on the device; `other` for other spans."""
     try:
         from transformer_mt.kernels import span_attention as own
     except ImportError:  # Triton comes with PyTorch for CUDA on Linux only
         return other
-    if head_width not in own.HEAD_WIDTHS or not own.works(device):
+    if head_width not in own.HEAD_WIDTHS or not own.works(device, dtype, head_width):
         return other
 
     def attention(queries: Spans, keys: Spans, causal: bool) -> Attend:

@@ -21,10 +21,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from transformer_mt.kernels.packing import Attend, Spans, masked_attention
+
 BLOCK = 16  # queries or keys
 WARPS = 1
 LONGEST = 256  # tokens of the longest sentence; with longer ones, keys are read again too often
 HEAD_WIDTHS = (16, 32, 64, 128)
+_TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}  # of `works`
 
 
 @triton.jit
@@ -235,13 +238,31 @@ span_attention.register_autograd(_differentiate, setup_context=_remember)
 
 
 @functools.cache
-def works(device: torch.device) -> bool:
-    """Whether Triton can start a kernel on a device: it needs a C compiler and Python's headers."""
-    x_LHK, starts_X = torch.zeros(1, 1, 16, device=device), torch.tensor([0, 1], dtype=torch.int32, device=device)
-    try:
-        span_attention(x_LHK, x_LHK, x_LHK, starts_X, starts_X, 1, False)
-    except Exception:  # packages and programs may be missing, too old, or not start
-        return False
+@torch.inference_mode(False)
+@torch.enable_grad()
+def works(device: torch.device, dtype: torch.dtype, width: int) -> bool:
+    """Whether Triton can start the kernels on a device, and random contexts and gradients are the readable ones."""
+    generator = torch.Generator().manual_seed(1)
+    numbers = [torch.randn(40, 2, width, generator=generator).to(dtype) for _ in range(4)]
+    starts_X = torch.tensor([0, 19, 40], dtype=torch.int32)
+    spans = Spans(torch.cat([torch.arange(19), torch.arange(21)]), starts_X, 21)
+
+    def results(attention: Attend, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
+        *inputs, of_context = (one.to(device, dtype) for one in numbers)
+        context = attention(*(one.requires_grad_() for one in inputs))
+        found = context, *torch.autograd.grad(context, inputs, of_context)
+        return [one.detach().cpu().double() for one in found]
+
+    for causal in (False, True):
+        try:
+            there = starts_X.to(device)
+            found = results(functools.partial(attend, (there, there, spans.longest), causal), device, dtype)
+        except Exception:  # Triton needs a C compiler and Python's headers; packages may be missing, or too old
+            return False
+        expected = results(masked_attention(spans, spans, causal), torch.device("cpu"), torch.float64)
+        for one, other in zip(found, expected, strict=True):
+            if not bool((one - other).norm() < _TOLERANCE[dtype] * other.norm()):
+                return False
     return True
 
 
