@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -248,6 +249,12 @@ def test_a_gpu_is_prepared_for_batches_of_many_shapes(gpu, monkeypatch):
     assert os.environ["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
     assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_on_wsl_pytorch_keeps_the_memory_that_works_there(gpu, monkeypatch):
+    monkeypatch.setattr(platform, "release", lambda: "6.6.87.2-microsoft-standard-WSL2")
+    set_up(RuntimeConfig(device="cuda"))
+    assert "PYTORCH_ALLOC_CONF" not in os.environ
 
 
 def test_pytorch_reads_the_settings_of_its_memory_after_its_import():

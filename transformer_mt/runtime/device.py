@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import random
 import sys
 from collections.abc import Iterator
@@ -82,9 +83,10 @@ def keep_to_quota() -> None:
 
 def set_up_cuda(device: torch.device, tf32: bool = True) -> None:
     """Prepare PyTorch for batches of many shapes on a GPU. Must be called before the first tensor on it."""
-    if sys.platform == "linux" and "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:  # the older name of the variable
+    is_wsl = "microsoft" in platform.release().lower()
+    if sys.platform == "linux" and not is_wsl and "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:  # the older name
         # Without it, the memory of batches of many shapes fragments. PyTorch (from 2.11 on) reads it when it makes the
-        # first tensor on a GPU.
+        # first tensor on a GPU. On WSL, that tensor may fail with it (PyTorch issue 192330).
         os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN's attention makes a new plan for each shape
     torch.cuda.set_device(device)
