@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -97,6 +99,21 @@ def test_a_process_that_waits_long_for_the_others_says_so(monkeypatch, capsys):
     ):
         pass
     assert capsys.readouterr().err == "process 0 of 2 waits for the others, at 127.0.0.1:29555\n"
+
+
+def test_nccl_waits_longer_than_gloo_which_says_what_it_waited_for(monkeypatch):
+    timeouts: list[timedelta] = []
+    for name, value in (two_processes(1) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29555"}).items():
+        monkeypatch.setenv(name, value)
+    group = SimpleNamespace(_get_backend=lambda device: SimpleNamespace(_set_default_timeout=timeouts.append))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(joining, "_store", lambda *_: torch.distributed.HashStore())
+    monkeypatch.setattr(torch.distributed, "group", SimpleNamespace(WORLD=group))
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda _, timeout, **__: timeouts.append(timeout))
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    with join_world():
+        of_gloo, of_nccl = timeouts
+    assert of_gloo < of_nccl
 
 
 def test_a_script_can_join_several_times(tmp_path: Path):

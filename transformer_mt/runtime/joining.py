@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import cache
 from itertools import count
 from threading import Timer
@@ -28,6 +29,7 @@ from transformer_mt.runtime.distributed import ALONE, TRAINING, World, exit_code
 
 QUIET_SECONDS = 0.5  # torchrun ends all processes as soon as one has ended: one that prints nothing ends later
 PATIENCE = 20.0  # seconds before a process that waits for the others says so
+NCCL_LATER = timedelta(minutes=5)  # it ends the process when its time is over; so gloo, which says why, gives up first
 _MEETINGS = count()  # of this process; a script may train several times
 
 
@@ -105,6 +107,9 @@ def _join(world: World) -> None:
         dist.init_process_group(
             backend, timeout=distributed.TIMEOUT, store=store, rank=world.rank, world_size=world.size
         )
+        if torch.cuda.is_available():
+            group: Any = dist.group.WORLD
+            group._get_backend(torch.device("cuda"))._set_default_timeout(distributed.TIMEOUT + NCCL_LATER)
     except RuntimeError as error:
         raise _cannot_join(world, error) from None
     except ValueError as error:
