@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.greedy_search import read_rows
 from transformer_mt.decoding.hypotheses import read
 from transformer_mt.decoding.incremental import IncrementalDecoder
-from transformer_mt.decoding.request import Request
+from transformer_mt.decoding.request import Constraint, Request
 from transformer_mt.decoding.step import GPU_LOOK_STEPS, LOOK_STEPS
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
@@ -33,9 +34,13 @@ def requests(number: int) -> list[Request]:
     ]
 
 
-@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize(("beam", "is_constrained"), [(1, False), (5, False), (5, True)])
 def test_a_step_of_a_search_waits_at_most_so_often(
-    beam: int, make_config: Callable[..., Any], synchronisations: Any, monkeypatch: pytest.MonkeyPatch
+    beam: int,
+    is_constrained: bool,
+    make_config: Callable[..., Any],
+    synchronisations: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     config, steps = make_config(SMALL), 0
     torch.manual_seed(2)
@@ -61,11 +66,16 @@ def test_a_step_of_a_search_waits_at_most_so_often(
     monkeypatch.setattr(beam_search, "read", read_on_host)
     monkeypatch.setattr(greedy_search, "read_rows", read_on_host)
     decoding = config.decoding.model_copy(update={"beam": beam})
-    at_once = search([model], requests(24), decoding)
+    sentences = requests(24)
+    if is_constrained:
+        needed, joining = [Constraint(((7, 9),)), Constraint(((11,),))], range(20, 40)
+        sentences = [replace(one, constraints=needed, joining=joining) for one in sentences]
+        sentences[0] = replace(sentences[0], prefix=(5, 6, 7))
+    at_once = search([model], sentences, decoding)
     monkeypatch.setitem(LOOK_STEPS, "cpu", GPU_LOOK_STEPS)
     steps = 0
     with synchronisations:
-        found = search([model], requests(24), decoding)
+        found = search([model], sentences, decoding)
     assert [one[0].ids for one in found] == [one[0].ids for one in at_once]
     assert steps > 20
     waits = synchronisations.count.total() - 1  # only a CPU looks at the lengths of the sources

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.request import Constraint
-from transformer_mt.decoding.step import Limits, pad
+from transformer_mt.decoding.step import Limits, look_steps, pad
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import EOS, PAD
 
@@ -161,15 +161,15 @@ class Constraints:
         last_BP = self.patterns_BPL.gather(2, (self.lengths_BP - 1).clamp(min=0)[:, :, None])[:, :, 0]
         again_BWP = ~open_BWP & (length_BWP == self.lengths_BP[:, None] - 1)
         forbidden_BWP = torch.where(again_BWP, last_BP[:, None], PAD)  # padding is forbidden anyway
-        free_N = torch.ones_like(log_p_NV[:, 0], dtype=torch.bool)
-        if n_steps < limits.prefix_BT.shape[1]:
-            free_N = (limits.prefix_BT[:, n_steps] == PAD).repeat_interleave(width)
-        before_NV = None if free_N.all() else log_p_NV.clone()
+        before_NV = log_p_NV.clone() if n_steps < limits.prefix_BT.shape[1] else None
         # A longer pattern may continue the word of a shorter one.
         next_NP = torch.where(length_BWP > 0, self._next(), PAD).flatten(0, 1)
         next_log_p_NP = log_p_NV.gather(1, next_NP)
-        complete_R = self._completed().any(dim=2).flatten().nonzero()[:, 0]
-        log_p_NV[complete_R[:, None], self.joining_J] = -math.inf
+        complete_N = self._completed().any(dim=2).flatten()
+        if look_steps(log_p_NV.device) == 1:  # few rows are complete
+            log_p_NV[complete_N.nonzero(), self.joining_J] = -math.inf
+        else:
+            log_p_NV[:, self.joining_J] = log_p_NV[:, self.joining_J].masked_fill(complete_N[:, None], -math.inf)
         log_p_NV.scatter_(1, next_NP, next_log_p_NP)
         log_p_NV.scatter_(1, self.avoided_BA.repeat_interleave(width, dim=0), -math.inf)
         log_p_NV.scatter_(1, forbidden_BWP.flatten(0, 1), -math.inf)
@@ -177,6 +177,7 @@ class Constraints:
         log_p_NV.scatter_(1, torch.where(led_BWP[..., 0], PAD, self.guarded_BP[:, None]).flatten(0, 1), -math.inf)
         log_p_NV[:, EOS].masked_fill_(~self._all_met(self.met_BWC).flatten(), -math.inf)
         if before_NV is not None:
+            free_N = (limits.prefix_BT[:, n_steps] == PAD).repeat_interleave(width)
             log_p_NV.copy_(torch.where(free_N[:, None], log_p_NV, before_NV))
 
     def extensions(self, log_p_NV: Tensor, scores_BW: Tensor, beam: int) -> tuple[Extensions, Tensor]:
@@ -199,8 +200,9 @@ class Constraints:
         scores_BX = (likely_BWE + scores_BW[:, :, None]).flatten(1)
         scores_BX, by_score_BX = scores_BX.sort(dim=1, descending=True, stable=True)
         possible_BX = scores_BX > -math.inf
-        longest = max(int(possible_BX.sum(dim=1).max()), beam)  # the others need no bank
-        scores_BX, by_score_BX, possible_BX = scores_BX[:, :longest], by_score_BX[:, :longest], possible_BX[:, :longest]
+        if look_steps(scores_BX.device) == 1:  # the others need no bank
+            most = max(int(possible_BX.sum(dim=1).max()), beam)
+            scores_BX, by_score_BX, possible_BX = scores_BX[:, :most], by_score_BX[:, :most], possible_BX[:, :most]
         tokens_BX, parent_BX = tokens_BX.gather(1, by_score_BX), by_score_BX // likely_BWE.shape[2]
         missing = (0, beam - tokens_BX.shape[1])  # if the vocabulary is smaller than the beam
         if missing[1] > 0:
