@@ -145,7 +145,7 @@ CAUSES = {
     "workflows.test_sets._split_of": "A model must be scored with the splits that it was trained with.",
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
-    "decoding.batches._in_parts": "A batch that does not fit is split, but this sentence does not fit alone.",
+    "decoding.batches.in_parts": "A batch that does not fit is split, but this sentence does not fit alone.",
     "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",
     "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
     "files.download._receive": "Check the address; `--mirror` of `tmt download` names another one, or a local folder.",

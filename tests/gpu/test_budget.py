@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +17,21 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding import batches, budget
 from transformer_mt.decoding.batches import search
-from transformer_mt.decoding.budget import GPU_ROWS, GPU_TOKENS, Budget, budget_for, gpu_budget
+from transformer_mt.decoding.budget import (
+    GPU_ROWS,
+    GPU_TOKENS,
+    SCORED_LOGIT_BYTES,
+    Budget,
+    budget_for,
+    budget_of_given,
+    gpu_budget,
+)
+from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import MOST_SENTENCES, Request
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.step import GPU_LOOK_STEPS, LOOK_STEPS
+from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
@@ -78,6 +90,40 @@ def test_less_memory_two_models_or_a_setting_make_smaller_batches() -> None:
     assert 0 < two.sentences < small.sentences < GPU_ROWS // 5
     assert gpu_budget([base], DecodingConfig(batch_tokens=500), 5, 4 * GIB).tokens == 500
     assert gpu_budget([base], DecodingConfig(), 5, 0) == Budget(1, 1), "a sentence is always tried"
+
+
+def test_a_gpu_scores_given_translations_in_large_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = type("Weight", (), {"device": torch.device("cuda"), "__len__": lambda self: 32_000})()
+    on_gpu, found = SimpleNamespace(generator=SimpleNamespace(weight=weight)), []
+    for free, number in ((160 * GIB, 1), (8 * GIB, 1), (8 * GIB, 2), (0, 1)):
+        monkeypatch.setattr(budget, "free_memory", lambda device, free=free: free)
+        found.append(budget_of_given([on_gpu] * number, scored=True).tokens)
+    assert found[0] == 32_768 > found[1] > found[2] > found[3] == 2048
+    assert budget_of_given([on_gpu], scored=False) == Budget(MOST_SENTENCES, 12_288)
+    assert budget_of_given([model(d_model=16)], scored=True) == Budget(MOST_SENTENCES, 2048)
+
+
+@pytest.mark.parametrize("models", [1, 2, 3])
+def test_scores_need_the_estimated_memory(models: int) -> None:
+    with Peak() as peak:
+        mean_log_probability([torch.zeros(200, 8000) for _ in range(models)])
+    assert 0.6 < peak.most / (models * 200 * 8000 * SCORED_LOGIT_BYTES) < 1.01
+
+
+def test_scores_of_a_batch_that_does_not_fit_are_the_same(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator, generate, sizes = Translator.load(tiny_model), Transformer.generate_logits, list[int]()
+    lines = ["hello", "ab", "q", "some words", "xyz"]
+    expected = [one.log_probability for one in translator.score(lines, lines)]
+
+    def generate_if_it_fits(self: Transformer, hidden_BTD: Tensor) -> Tensor:
+        sizes.append(len(hidden_BTD))
+        if len(hidden_BTD) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(self, hidden_BTD)
+
+    monkeypatch.setattr(Transformer, "generate_logits", generate_if_it_fits)
+    assert [one.log_probability for one in translator.score(lines, lines)] == pytest.approx(expected, abs=1e-4)
+    assert sizes == [5, 3, 2, 1, 2]
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5}, {"method": "sample", "n_best": 5, "top_p": 0.9}])

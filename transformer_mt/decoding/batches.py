@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ Batch = Sequence[int]  # indices of requests
 Find = Callable[[Batch], list[list[SearchResult]]]
 Found = tuple[Batch, list[list[SearchResult]]]
 Decoder = IncrementalDecoder | Ensemble
+R = TypeVar("R")
 
 
 def search(
@@ -182,7 +183,7 @@ def _found(waiting: deque[Batch], find: Find, task: _Task | None) -> Generator[F
                 stop.set()
     if left:
         give_back_memory()
-    yield from _in_parts(_taken(left or waiting), find)
+    yield from in_parts(_taken(left or waiting), find)
 
 
 def _until(stop: threading.Event, step: Step[Any]) -> Step[Any]:
@@ -203,7 +204,7 @@ def _taken(waiting: deque[Batch]) -> Iterator[Batch]:
             return
 
 
-def _in_parts(batches: Iterable[Batch], find: Find) -> Iterator[Found]:
+def in_parts(batches: Iterable[Batch], find: Callable[[Batch], list[R]]) -> Iterator[tuple[Batch, list[R]]]:
     """Each batch with what `find` finds; if memory runs out, the parts of it, and of the batches after it.
 
     Raises TmtError if memory runs out in a single sentence.
@@ -228,7 +229,7 @@ def _in_parts(batches: Iterable[Batch], find: Find) -> Iterator[Found]:
                 waiting = [part[:half], part[half:], *waiting]
 
 
-def _unless_memory_runs_out(find: Find, batch: Batch) -> list[list[SearchResult]] | None:
+def _unless_memory_runs_out(find: Callable[[Batch], list[R]], batch: Batch) -> list[R] | None:
     """What `find` finds; None if memory runs out. The error, which keeps the tensors of the search, is gone then."""
     try:
         return find(batch)

@@ -22,6 +22,10 @@ LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for s
 USUAL_LOGIT_BYTES = 11  # the same of a beam
 
 
+SCORED_TOKENS, ALIGNED_TOKENS = 2048, 12_288  # of given translations; of the scored, all logits exist at once
+GPU_SCORED_TOKENS, SCORED_LOGIT_BYTES = 32_768, 12  # the bytes of a logit with its logarithm, and a sum over models
+
+
 class Budget(NamedTuple):
     """The limits of a batch, as `request.batched` takes them.
 
@@ -42,6 +46,17 @@ def budget_for(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
     if device.type != "cuda":
         return Budget(MOST_SENTENCES, decoding.token_budget)
     return gpu_budget(models, decoding, rows, free_memory(device))
+
+
+def budget_of_given(models: Sequence[Transformer], scored: bool) -> Budget:
+    """The same for given translations. scored: whether their log-probabilities are needed, or attention only."""
+    device = models[0].generator.weight.device
+    if device.type != "cuda" or not scored:
+        return Budget(MOST_SENTENCES, SCORED_TOKENS if scored else ALIGNED_TOKENS)
+    logits = sum(len(model.generator.weight) for model in models)
+    room = int(SHARE * free_memory(device) / (logits * SCORED_LOGIT_BYTES))
+    tokens = max(SCORED_TOKENS, min(GPU_SCORED_TOKENS, room))
+    return Budget(tokens, tokens)
 
 
 def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: int, free: int) -> Budget:

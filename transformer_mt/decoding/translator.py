@@ -16,8 +16,9 @@ from torch import Tensor
 
 from transformer_mt.config.decoding import MOST_HYPOTHESES, DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
-from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.batches import in_parts, search
 from transformer_mt.decoding.beam_tree import BeamTree, RecordedBeam
+from transformer_mt.decoding.budget import budget_of_given
 from transformer_mt.decoding.computing import BFLOAT16
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
@@ -38,8 +39,6 @@ from transformer_mt.runtime.device import allow_tf32, keep_freed_memory, keep_to
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 
 DEFAULT = Computing()
-SCORED_TOKENS = 2048  # in a batch; the logits of all positions exist at once
-ALIGN_TOKENS = 12288  # in a batch
 
 
 @dataclass(frozen=True)
@@ -184,9 +183,9 @@ class Translator(Interpreter):
     def _force(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
     ) -> Iterator[tuple[int, Forced]]:
-        """One forward pass for all positions of a batch."""
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for batch in batched(lengths, 1, SCORED_TOKENS if scored else ALIGN_TOKENS):
+        """One forward pass for all positions of a batch. Raises TmtError if memory runs out in a single pair."""
+
+        def force(batch: Sequence[int]) -> list[Forced]:
             source_BS = pad([sources[index] for index in batch], self.device)
             out_BT = pad([targets[index] for index in batch], self.device)
             in_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
@@ -204,10 +203,17 @@ class Translator(Interpreter):
                         weights_BTS += maps[path].mean(dim=1) / len(self.models)
             log_p_BT = _of_tokens(logits, out_BT) if scored else []
             attention = weights_BTS.cpu().numpy() if attentive else None
+            found = []
             for row, index in enumerate(batch):
                 n_source, n_target = len(sources[index]), len(targets[index])
                 weights_TS = None if attention is None else attention[row, :n_target, :n_source]
-                yield index, Forced(log_p_BT[row][:n_target] if scored else None, weights_TS)
+                found.append(Forced(log_p_BT[row][:n_target] if scored else None, weights_TS))
+            return found
+
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        limits = budget_of_given(self.models, scored)
+        for batch, found in in_parts(batched(lengths, 1, limits.tokens, most=limits.sentences), force):
+            yield from zip(batch, found, strict=True)
 
 
 @torch.inference_mode()
