@@ -259,7 +259,7 @@ def test_alternatives_have_scores_and_can_be_chosen_by_keyboard(page: Page) -> N
     assert words(page, "#hypotheses .score")[0] == f"{some[0]['score']:.2f}".replace("-", "−")
     rows.first.focus()
     page.keyboard.press("ArrowDown")
-    assert page.text_content("#output") == some[1]["text"]
+    assert page.text_content("#output") == page.text_content("#done") == some[1]["text"]
     assert page.evaluate("document.activeElement.getAttribute('aria-checked')") == "true"
     translated(page, f"{SENTENCE}\n{SENTENCE} 가")  # the choice of a line stays while other lines are written
     assert page.text_content("#output").partition("\n")[0] == some[1]["text"]
@@ -275,8 +275,12 @@ def test_the_direction_is_switched_with_the_translation_as_text(page: Page) -> N
 
 
 def test_notes_and_limits_are_shown(page: Page) -> None:
-    translated(page, f"{SENTENCE} ☃")
+    page.evaluate("new MutationObserver(() => (window.said = (window.said ?? 0) + 1)).observe(done, {childList: true})")
+    answer = translated(page, f"{SENTENCE} ☃")
     assert "unknown" in page.inner_text("#notes")
+    page.hover("#output .word")
+    assert page.locator("#done[role=status] p").all_text_contents() == [answer["text"], *words(page, "#notes li")]
+    assert (page.get_attribute("#done p", "lang"), page.evaluate("window.said")) == ("en", 1)
     page.fill("#text", "가" * 20_001)
     page.locator("#problem").filter(has_text="20,001").wait_for()
     assert not page.text_content("#output").strip(), "the translation of another text"
@@ -357,6 +361,7 @@ def look(page: Page, text: str = SENTENCE) -> dict[str, Any]:
 def test_the_search_is_a_tree_that_grows_step_by_step(page: Page) -> None:
     seen = look(page)
     nodes, last = seen["tree"]["nodes"], seen["tree"]["nodes"][-1]["step"]
+    assert seen["text"] in page.text_content("#done")
     page.locator(".tree").focus()
     page.keyboard.press("Home")
     assert page.locator(".tree .node:not(.later)").count() == 1

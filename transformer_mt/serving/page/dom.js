@@ -28,6 +28,9 @@ export function say(place, text = "") {
   place.hidden = !text;
 }
 
+/** Has screen readers say what has just been finished: paragraphs, each in its language. */
+export const announce = (...paragraphs) => $("done").replaceChildren(...paragraphs);
+
 /** Arrow keys move through the elements of a group; one of them is in the tab order. `columns`: of a grid. */
 export function rove(group, selector, { columns = () => 1, choose = (element) => element.click() } = {}) {
   group.addEventListener("keydown", (event) => {

@@ -2,7 +2,7 @@
 
 import { askJson, Failure, onReturn } from "./api.js";
 import * as attention from "./attention.js";
-import { $, h, onPause, piece, rove, say, whole } from "./dom.js";
+import { $, announce, h, onPause, piece, rove, say, whole } from "./dom.js";
 import * as figure from "./figure.js";
 import { heading, percent } from "./parts.js";
 import * as positions from "./positions.js";
@@ -97,6 +97,7 @@ async function look() {
     [seen, asked] = [found, name];
     say($("inside-problem"));
     draw();
+    announce(h("p", {}, "The model translates: ", h("span", { lang: model.target }, seen.text || "(nothing)")), ...seen.notes.map((note) => h("p", {}, note)));
   } catch (error) {
     if (own !== asking || error.name === "AbortError") return;
     if (!(error instanceof Failure)) throw error;

@@ -1,7 +1,7 @@
 // The view "Translate": two panes, word alignment, alternatives.
 
 import { askJson, Failure, onReturn } from "./api.js";
-import { $, h, onPause, rove, say, signed, whole } from "./dom.js";
+import { $, announce, h, onPause, rove, say, signed, whole } from "./dom.js";
 import { pieces, placed, words } from "./words.js";
 
 const PAUSE = 350; // milliseconds without a key
@@ -153,6 +153,7 @@ async function translate() {
     say($("problem"));
     $("took").textContent = `${whole(Math.max(1, Math.round(1000 * found.seconds)))} ms`;
     draw();
+    announce(h("p", { lang: model.target }, translation()), ...notes().map((note) => h("p", {}, note)));
   } catch (error) {
     if (own !== asking || error.name === "AbortError") return;
     if (!(error instanceof Failure)) throw error;
@@ -192,15 +193,14 @@ function draw() {
   $("look").hidden ||= !model?.inside;
   if (!answer) $("took").textContent = "";
   light(null);
-  drawNotes();
+  $("notes").replaceChildren(...notes().map((note) => h("li", {}, note)));
+  $("notes").hidden = !$("notes").childElementCount;
   drawAlternatives();
 }
 
-function drawNotes() {
+function notes() {
   const lines = answer?.lines ?? [];
-  const notes = lines.flatMap((line, index) => line.notes.map((note) => (lines.length > 1 ? `Line ${index + 1}: ${note}` : note[0].toUpperCase() + note.slice(1))));
-  $("notes").replaceChildren(...notes.map((note) => h("li", {}, note)));
-  $("notes").hidden = !notes.length;
+  return lines.flatMap((line, index) => line.notes.map((note) => (lines.length > 1 ? `Line ${index + 1}: ${note}` : note[0].toUpperCase() + note.slice(1))));
 }
 
 function drawAlternatives() {
@@ -229,6 +229,7 @@ function pick(index) {
   answer.lines[active].chosen = index;
   const focused = $("hypotheses").contains(document.activeElement);
   draw();
+  announce(h("p", { lang: model.target }, chosen(answer.lines[active]).text));
   if (focused) $("hypotheses").querySelector("[aria-checked=true]").focus();
 }
 
