@@ -479,8 +479,19 @@ def test_a_run_is_followed_live_in_two_tabs(browser: Any, server: Living, runs: 
     for page in (first, second):
         page.locator(".sample", has_text="as the reference").wait_for()
         assert page.locator(".chart", has_text="Greedy BLEU").locator("circle").count() == 1
+    first.click("#table summary")
+    first.focus("#table .scroll")
+    places = "[...document.querySelectorAll('.run, #other, #table, #table .scroll, #epoch')]"
+    first.evaluate(f"kept = {places}; document.addEventListener('focusin', () => kept.pop())")
     write(runs, "live", step(3), validation(3))
     first.locator("#epoch").wait_for()
+    assert first.evaluate(f"{places}.every((one, place) => one === kept[place])")
+    box = first.locator("#epoch").bounding_box()
+    for place, move in ((0.99, "down"), (0.01, "move"), (0.99, "move"), (0.99, "up")):
+        first.mouse.move(box["x"] + place * box["width"], box["y"] + box["height"] / 2, steps=3)
+        if move != "move":
+            getattr(first.mouse, move)()
+    assert "After epoch 3" in first.locator(".epoch").inner_text()
     assert first.locator(".run", has_text="live").locator(".training").count() == 1
     first.locator("#epoch").focus()
     first.keyboard.press("ArrowLeft")
@@ -488,7 +499,6 @@ def test_a_run_is_followed_live_in_two_tabs(browser: Any, server: Living, runs: 
     write(runs, "live", {"event": "finished", "step": 3, "reason": "max_epochs 3 reached", "seconds": 61})
     for page in (first, second):
         page.locator("#run", has_text="max_epochs 3 reached").wait_for()
-    first.click("#table summary")
     assert first.locator("#table tbody tr").count() == 2
     first.select_option("#other", "ko-en")
     first.locator(".chart circle.third").first.wait_for()

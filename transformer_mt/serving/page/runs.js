@@ -19,6 +19,12 @@ let other = null; // { name, records } of a run to compare with
 
 export function start() {
   rove($("list"), "[role=radio]");
+  $("other").addEventListener("change", () => compare($("other").value));
+  $("epoch").addEventListener("input", () => {
+    const range = $("epoch");
+    epoch = range.value === range.max ? null : Number(range.value);
+    drawSamples();
+  });
   onReturn(() => isShown && shown(true));
 }
 
@@ -81,55 +87,59 @@ async function hear() {
   if (own === stream) stream = null; // the run is finished, or the server is away: the list looks again
 }
 
+/** The buttons stay while their contents change: one of them may have the focus. */
 function drawList() {
-  const focused = $("list").contains(document.activeElement) ? document.activeElement.dataset.name : null;
-  $("list").replaceChildren(...runs.map((run) => {
+  const place = $("list");
+  const buttons = runs.map((run) => {
     const is = run.name === name;
     const facts = [run.source && `${run.source} → ${run.target}`, run.epoch && `epoch ${run.epoch}${run.max_epochs ? ` of ${run.max_epochs}` : ""}`, `${whole(run.step)} updates`];
-    return h(
-      "button",
-      { class: "run", role: "radio", "aria-checked": String(is), tabindex: is || (!name && run === runs[0]) ? 0 : -1, data: { name: run.name }, on: { click: () => choose(run.name) } },
+    const button = place.querySelector(`[data-name="${CSS.escape(run.name)}"]`) ?? h("button", { class: "run", role: "radio", data: { name: run.name }, on: { click: () => choose(run.name) } });
+    button.setAttribute("aria-checked", String(is));
+    button.tabIndex = is || (!name && run === runs[0]) ? 0 : -1;
+    button.replaceChildren(
       h("span", { class: "name" }, run.name),
       h("span", { class: `state ${run.state}` }, STATES[run.state]),
       h("span", { class: "facts quiet" }, facts.filter(Boolean).join(" · ")),
-      run.best_bleu === null ? null : h("span", { class: "facts quiet" }, `best greedy BLEU ${run.best_bleu.toFixed(2)}`),
+      ...(run.best_bleu === null ? [] : [h("span", { class: "facts quiet" }, `best greedy BLEU ${run.best_bleu.toFixed(2)}`)]),
     );
-  }));
-  if (focused) $("list").querySelector(`[data-name="${CSS.escape(focused)}"]`)?.focus();
+    return button;
+  });
+  if (buttons.length === place.children.length && buttons.every((button, index) => button === place.children[index])) return;
+  const focused = document.activeElement;
+  place.replaceChildren(...buttons);
+  if (place.contains(focused)) focused.focus();
 }
 
 const of = (event, key, some = records) => some.filter((one) => one.event === event && typeof one[key] === "number").map((one) => [one.step, one[key]]);
 
+/** Fills the places of index.html. What can have the focus stays: a reader may hold the slider while the run trains. */
 function drawRun() {
-  const focused = document.activeElement?.id;
-  const wasOpen = $("table")?.open ?? false;
+  $("run").hidden = false;
   const validations = records.filter((one) => one.event === "validation");
   const bleu = of("validation", "bleu");
   const width = $("run").clientWidth;
   const compared = other ? [{ name: other.name, kind: "third", points: of("validation", "loss", other.records), dots: true }] : [];
   const comparedBleu = other ? [{ name: other.name, kind: "third", points: of("validation", "bleu", other.records), dots: true }] : [];
-  const parts = [
-    h("h2", {}, name, " ", summary ? h("small", { class: `state ${summary.state}` }, STATES[summary.state]) : null),
-    summary ? h("p", { class: "explained" }, story()) : null,
-    h("div", { class: "charts" },
-      chart({ title: "Loss, nats per token", curves: [{ name: "training", kind: "first", points: of("step", "loss") }, { name: "validation", kind: "second", points: of("validation", "loss"), dots: true }, ...compared], width, digits: 3 }),
-      bleu.length ? chart({ title: "Greedy BLEU", curves: [{ name: "validation", kind: "second", points: bleu, dots: true }, ...comparedBleu], width, top: 100 }) : null,
-    ),
-    comparison(),
-    ...samples(validations),
-    validations.length ? table(validations) : null,
-  ];
-  $("run").replaceChildren(...parts.filter(Boolean));
-  if ($("table")) $("table").open = wasOpen;
-  if (focused) document.getElementById(focused)?.focus();
+  $("run-name").replaceChildren(name, " ", summary ? h("small", { class: `state ${summary.state}` }, STATES[summary.state]) : "");
+  $("story").textContent = summary ? story() : "";
+  $("charts").replaceChildren(
+    chart({ title: "Loss, nats per token", curves: [{ name: "training", kind: "first", points: of("step", "loss") }, { name: "validation", kind: "second", points: of("validation", "loss"), dots: true }, ...compared], width, digits: 3 }),
+    bleu.length ? chart({ title: "Greedy BLEU", curves: [{ name: "validation", kind: "second", points: bleu, dots: true }, ...comparedBleu], width, top: 100 }) : "",
+  );
+  drawComparison();
+  drawSamples();
+  drawTable(validations);
 }
 
 /** Another run to draw beside this one. */
-function comparison() {
-  const others = runs.filter((run) => run.name !== name);
-  if (!others.length) return null;
-  const select = h("select", { id: "other", on: { change: () => compare(select.value) } }, h("option", { value: "" }, "no other run"), others.map((run) => h("option", { value: run.name, selected: run.name === other?.name }, run.name)));
-  return h("p", { class: "quiet" }, h("label", {}, "Compare with ", select), other ? " Losses compare only if both runs have the same vocabulary." : "");
+function drawComparison() {
+  const select = $("other");
+  const others = runs.map((run) => run.name).filter((one) => one !== name);
+  const known = [...select.options].slice(1).map((option) => option.value);
+  if (String(others) !== String(known)) select.replaceChildren(h("option", { value: "" }, "no other run"), ...others.map((one) => h("option", { value: one }, one)));
+  select.value = other?.name ?? "";
+  $("compared").textContent = other ? "Losses compare only if both runs have the same vocabulary." : "";
+  $("comparison").hidden = !others.length;
 }
 
 async function compare(wanted) {
@@ -155,26 +165,25 @@ function story() {
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.round(seconds % 60)).padStart(2, "0")} minutes`;
 
 /** The same sentences after each epoch: one sees the model learn. */
-function samples(validations) {
-  const some = validations.filter((one) => one.samples?.length);
-  if (!some.length) return [];
-  const place = epoch === null ? some.length - 1 : Math.min(epoch, some.length - 1);
-  const range = h("input", { type: "range", id: "epoch", min: 0, max: some.length - 1, value: place, on: { input: () => { epoch = Number(range.value) === some.length - 1 ? null : Number(range.value); drawRun(); } } });
+function drawSamples() {
+  const some = records.filter((one) => one.event === "validation" && one.samples?.length);
+  for (const id of ["learning", "samples"]) $(id).hidden = !some.length;
+  $("epochs").hidden = some.length < 2;
+  if (!some.length) return;
+  const last = some.length - 1;
+  const place = Math.min(epoch ?? last, last);
+  Object.assign($("epoch"), { max: last, value: place });
   const one = some[place];
-  return [
-    h("h3", {}, "Watch it learn"),
-    some.length > 1 ? h("label", { class: "quiet epoch" }, `After epoch ${one.epoch ?? "?"}, update ${whole(one.step)} `, range) : null,
-    h("div", { class: "samples" }, one.samples.map((sample) => h("div", { class: "sample" },
-      h("p", { lang: summary?.source }, sample.source),
-      h("p", { class: "said", lang: summary?.target }, sample.translation || "(nothing)"),
-      sample.translation === sample.reference ? h("p", { class: "right small" }, "✓ as the reference") : h("p", { class: "quiet small" }, "reference: ", h("span", { lang: summary?.target }, sample.reference)),
-    ))),
-  ];
+  $("after").textContent = `After epoch ${one.epoch ?? "?"}, update ${whole(one.step)}`;
+  $("samples").replaceChildren(...one.samples.map((sample) => h("div", { class: "sample" },
+    h("p", { lang: summary?.source }, sample.source),
+    h("p", { class: "said", lang: summary?.target }, sample.translation || "(nothing)"),
+    sample.translation === sample.reference ? h("p", { class: "right small" }, "✓ as the reference") : h("p", { class: "quiet small" }, "reference: ", h("span", { lang: summary?.target }, sample.reference)),
+  )));
 }
 
-function table(validations) {
+function drawTable(validations) {
   const cell = (value, digits) => h("td", { class: "number" }, typeof value === "number" ? value.toFixed(digits) : "–");
-  const rows = validations.map((one) => h("tr", { class: one.best ? "best" : "" }, h("td", { class: "number" }, String(one.epoch ?? "")), h("td", { class: "number" }, whole(one.step)), cell(one.train_loss, 3), cell(one.loss, 3), cell(one.perplexity, 2), cell(one.bleu, 2), h("td", {}, one.best ? "best so far" : "")));
-  const heads = ["epoch", "step", "train loss", "valid loss", "perplexity", "greedy BLEU"];
-  return h("details", { id: "table" }, h("summary", {}, "All validations"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "All validations" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((text) => h("th", { class: "number" }, text)), h("td", {}))), h("tbody", {}, rows))));
+  $("validations").replaceChildren(...validations.map((one) => h("tr", { class: one.best ? "best" : "" }, h("td", { class: "number" }, String(one.epoch ?? "")), h("td", { class: "number" }, whole(one.step)), cell(one.train_loss, 3), cell(one.loss, 3), cell(one.perplexity, 2), cell(one.bleu, 2), h("td", {}, one.best ? "best so far" : ""))));
+  $("table").hidden = !validations.length;
 }
