@@ -539,6 +539,28 @@ def test_the_colours_are_those_of_the_system_until_one_chooses(browser: Any, ser
     page.context.close()
 
 
+def test_colours_that_the_system_forces_keep_what_is_chosen_and_focused(browser: Any, server: Living) -> None:
+    page = opened(browser, server.address, color_scheme="dark", forced_colors="active", reduced_motion="reduce")
+    page.click("#theme")  # light, which the system overrules
+    style = "([place, name]) => getComputedStyle(document.querySelector(place))[name]"
+    colour = "(name) => { theme.style.color = name; return getComputedStyle(theme).color; }"
+    page.evaluate("theme.style.forcedColorAdjust = 'none'")
+    ink, chosen, paper = (page.evaluate(colour, name) for name in ("CanvasText", "Highlight", "Canvas"))
+    assert ink != paper != chosen
+    line = translated(page, SENTENCE)["lines"][0]["hypotheses"][0]
+    page.hover(f"#output .word[data-word='{line['words'][0][1]}']")
+    assert page.evaluate(style, ["#tab-translate", "backgroundColor"]) == chosen
+    assert page.evaluate(style, ["#output .lit", "backgroundColor"]) == chosen
+    assert page.evaluate(style, ["#mirror .lit", "outlineColor"]) == chosen
+    assert page.evaluate(style, ["#text", "backgroundColor"]) == "rgba(0, 0, 0, 0)", "it lies above the lit words"
+    assert page.evaluate(style, [".pane:first-child", "outlineStyle"]) == "solid"
+    page.click("#tab-runs")
+    page.locator("#run svg").first.wait_for()
+    assert page.evaluate(style, ["#run svg text", "fill"]) == ink
+    assert page.evaluate(style, [".run[aria-checked=true]", "outlineStyle"]) == "solid"
+    page.context.close()
+
+
 @pytest.mark.parametrize(("colours", "width"), [("light", 380), ("dark", 1280)])
 def test_nothing_is_too_wide_and_axe_finds_no_violation(browser: Any, server: Living, colours: str, width: int) -> None:
     page = opened(browser, server.address, viewport={"width": width, "height": 800}, color_scheme=colours)
