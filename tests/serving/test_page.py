@@ -321,9 +321,15 @@ def test_a_server_that_goes_away_and_comes_back(browser: Any, runs: Path) -> Non
         page.fill("#text", SENTENCE)
         page.locator("#away").filter(has_text="does not answer").wait_for()
         assert page.input_value("#text") == SENTENCE
+        page.focus("#away button")
+        seconds = page.locator("#away [aria-hidden]")
+        shown = seconds.inner_text()
+        api.expect(seconds).not_to_have_text(shown)
+        assert page.inner_text(":focus") == "Try now"
         server.start()
         with page.expect_response("**/v1/translate") as answer:
             api.expect(page.locator("#away")).to_be_hidden()
+        assert page.evaluate("document.activeElement.id") == "text"
         api.expect(page.locator("#output")).to_have_text(answer.value.json()["translations"][0]["text"])
         assert page.errors == []
         page.context.close()

@@ -92,12 +92,9 @@ export const onReturn = (callback) => listeners.add(callback);
 function lost() {
   if (looking) return;
   const banner = $("away");
-  banner.hidden = false;
+  if (!banner.childElementCount) banner.append("The server does not answer. Your text is safe; trying again", h("span", { "aria-hidden": "true" }), ". ", h("button", { class: "plain", on: { click: look } }, "Try now"));
   let left = pause;
-  const show = () => {
-    const again = h("button", { class: "plain", on: { click: look } }, "Try now");
-    banner.replaceChildren(`The server does not answer. Your text is safe; trying again in ${left} s. `, again);
-  };
+  const show = () => (banner.firstElementChild.textContent = ` in ${left} s`); // only this changes: the rest is said once
   show();
   looking = setInterval(() => {
     left -= 1;
@@ -124,7 +121,11 @@ function found() {
   clearInterval(looking);
   looking = 0;
   pause = 1;
-  $("away").hidden = true;
+  if ($("away").contains(document.activeElement)) {
+    const view = document.querySelector("[role=tabpanel]:not([hidden])");
+    (view.querySelector("textarea, #sentence") ?? view).focus();
+  }
+  $("away").replaceChildren();
 }
 
 /** Follows server-sent events: calls `hear(name, data)`. Ends when the server or the signal ends it. */
