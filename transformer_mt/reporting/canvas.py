@@ -31,7 +31,8 @@ Theme = Literal["light", "dark"]
 
 @dataclass(frozen=True)
 class Colors:
-    """The colours of a theme. quiet: of what explains; series: of Okabe and Ito; shades: of weights from 0 to 1."""
+    """The colours of a theme. quiet: of what explains; series: after Okabe and Ito, darker where paper
+    would swallow them; shades: of weights from 0 to 1."""
 
     paper: str
     ink: str
@@ -49,7 +50,7 @@ COLORS: dict[Theme, Colors] = {
         quiet="#57606A",
         frame="#8C959F",
         grid="#E4E7EB",
-        series=("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"),
+        series=("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B77900", "#2B88C0", "#000000"),
         shades=("#FFFFFF", "#D6E6F4", "#8FBFE0", "#3B8BC4", "#0B5394", "#062B52"),
     ),
     "dark": Colors(

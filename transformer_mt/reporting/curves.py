@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 PLOTS = "plots"  # in the folder of a run
 _INCHES = (9.0, 4.6)
-_FEW = 60  # up to this number of points, each gets a dot
+_MOST_MARKS = 60  # on a line
 _LOSS, _BLEU = "Loss (nats per token)", "BLEU of the validation set, greedy search"
 _OTHER_TOKENS = "other vocabularies: losses do not compare"
-_THIN: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.6}  # training, if the colour says which run it is
+_THIN: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.85}  # training, if the colour says which run it is
 _THICK: dict[str, Any] = {"linewidth": 2.0}
+_DOTTED: dict[str, Any] = {"marker": ".", "markersize": 7}
+_LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (8, 2, 1, 2, 1, 2)), (0, (12, 4)), (0, (4, 1)))
+_MARKERS = "os^Dv*P"
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, war
         if panels == 2:
             axes = figure.add_subplot(grid[1], title=_BLEU, sharex=first)
             for place, curve in enumerate(bleu.values()):
-                _draw(axes, curve, f"C{place}")
+                _draw(axes, curve, {**_look(place), **({} if rows else _DOTTED)})
                 _mark_best(axes, curve, f"C{place}", max, named=not rows)
             _name_steps(axes)
             _begin_at_zero(axes, 100)
@@ -159,12 +162,17 @@ def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, war
     return file
 
 
+def _look(place: int) -> dict[str, Any]:
+    """Colour, line and marks of a run or a direction: each of the three says which one it is."""
+    return {"color": f"C{place}", "linestyle": _LINES[place], "marker": _MARKERS[place], "markersize": 5}
+
+
 def _name_runs(figure: Figure, bleu: Mapping[str, Curve]) -> None:
-    """Write the names of the runs and their best BLEU above the panels, each after a line in its colour."""
+    """Write the names of the runs and their best BLEU above the panels, each after its line."""
     from matplotlib.lines import Line2D
 
     width, height = figure.get_size_inches()
-    lines = [Line2D([], [], color=f"C{place}", linewidth=2.4) for place in range(len(bleu))]
+    lines = [Line2D([], [], linewidth=2.4, **_look(place)) for place in range(len(bleu))]
     labels = []
     for name, curve in bleu.items():
         labels.append(fitted(drawable(name), PLAIN, width / 2))
@@ -173,12 +181,12 @@ def _name_runs(figure: Figure, bleu: Mapping[str, Curve]) -> None:
             labels[-1] += f"   best BLEU {curve.values[best]:.2f} at update {curve.steps[best]:,}"
     figure.legend(
         lines, labels, loc="upper left", bbox_to_anchor=(0.06, 1 - 0.06 / height), fontsize=PLAIN,
-        labelspacing=0.35, borderaxespad=0, borderpad=0.2,
+        labelspacing=0.35, borderaxespad=0, borderpad=0.2, handlelength=3.5,
     )  # fmt: skip
 
 
 def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]], warning: str = "") -> None:
-    """Draw the loss of training and validation: in two colours for one run; in its colour, thin and thick, for each of
+    """Draw the loss of training and validation: in two colours for one run; in its look, thin and thick, for each of
     several."""
     from matplotlib import rcParams
     from matplotlib.lines import Line2D
@@ -192,8 +200,8 @@ def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]], warning: str = ""
         if alone:
             axes.plot(train.steps, train.values, color="C0", alpha=0.25, linewidth=0.8)
         smooth = train.smoothed()
-        axes.plot(smooth.steps, smooth.values, color=f"C{place}", **style)
-        _draw(axes, validation, "C1" if alone else f"C{place}")
+        axes.plot(smooth.steps, smooth.values, **{**_look(place), "marker": ""}, **style)
+        _draw(axes, validation, {"color": "C1", **_DOTTED} if alone else _look(place))
     _name_steps(axes)
     _leave_out_the_start(axes, values)
     first, second = ("C0", "C1") if alone else [rcParams["axes.labelcolor"]] * 2
@@ -228,7 +236,7 @@ def _draw_one(
         return None
     with canvas(file, _INCHES, theme) as figure:
         axes = _only_panel(figure, title)
-        _draw(axes, curve, "C0")
+        _draw(axes, curve, {"color": "C0", **_DOTTED})
         if best is not None:
             _mark_best(axes, curve, "C0", best)
         _name_steps(axes)
@@ -254,12 +262,12 @@ def _draw_directions(records: Sequence[Record], file: Path, theme: Theme) -> Pat
         axes = _only_panel(figure, _BLEU)
         colors = len(COLORS[theme].series)
         for place, (name, curve) in enumerate(by_name.items(), start=1):
-            axes.plot(curve.steps, curve.values, color=f"C{place % colors}", label=drawable(name), **_THIN)
+            _draw(axes, curve, {**_look(place % colors), "label": drawable(name), **_THIN})
         axes.plot(mean.steps, mean.values, color="C0", label="mean", **_THICK)
         _mark_best(axes, mean, "C0", max)
         _name_steps(axes)
         _begin_at_zero(axes, 100)
-        axes.legend(loc="lower right", fontsize=PLAIN)
+        axes.legend(loc="lower right", fontsize=PLAIN, handlelength=3.5)
     return file
 
 
@@ -268,10 +276,10 @@ def _only_panel(figure: Figure, title: str) -> Axes:
     return figure.add_axes((0.95 / width, 0.6 / height, 1 - 1.2 / width, 1 - 1.12 / height), title=title)
 
 
-def _draw(axes: Axes, curve: Curve, color: str) -> None:
-    """Draw a line, with a dot at each of few points."""
-    marker = "." if len(curve.steps) <= _FEW else ""
-    axes.plot(curve.steps, curve.values, color=color, marker=marker, markersize=7, **_THICK)
+def _draw(axes: Axes, curve: Curve, look: Mapping[str, Any]) -> None:
+    """Draw a line with marks: at each point, or at every second, third ... of many."""
+    every = 1 + (len(curve.steps) - 1) // _MOST_MARKS
+    axes.plot(curve.steps, curve.values, markevery=every, **{**_THICK, **look})
 
 
 def _mark_best(axes: Axes, curve: Curve, color: str, best: Callable[..., int], named: bool = True) -> None:
