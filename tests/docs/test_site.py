@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -90,3 +91,23 @@ def test_nothing_is_left_unresolved(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert "{{ code" not in text, page.name
         assert "arithmatex" not in text, page.name
+
+
+def test_texts_and_links_can_be_seen(site: Path) -> None:
+    """In both colours: contrast, and links that differ from the text around them by more than their colour."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright (extra test)")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python (extra test)"
+    )
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("needs Chromium (Debian, Ubuntu: apt install chromium)")
+    rules = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for colours in ("light", "dark"):
+            page = browser.new_page(color_scheme=colours, reduced_motion="reduce")
+            page.goto((site / "start.html").as_uri())
+            found = axe.Axe().run(page, options=rules).response["violations"]
+            assert [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found] == [], colours
+        browser.close()
