@@ -4,6 +4,7 @@ In a page, a line `{{ code transformer_mt/model/attention.py scaled_dot_product_
 class or method (`MultiHeadAttention.forward`) as it stands in the source, so a page never shows old code; `nodoc` after
 the name leaves its docstring out. `{{ code FILE }}` is the whole file. A page that begins with `<!-- page FILE -->`
 shows FILE of the repository's root instead. `$...$` and `$$...$$` become MathML, which browsers draw without a script.
+Korean is marked as Korean, so that a voice that reads the page pronounces it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _CODE = re.compile(r"^\{\{ code (?P<file>\S+)(?: (?P<name>[\w.]+))?(?P<nodoc> no
 _PAGE = re.compile(r"\A<!-- page (\S+) -->")
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 REPOSITORY = "https://github.com/transformer-mt/transformer_mt/blob/main/"
+_TAG = re.compile(r"""(<!--.*?-->|<(?:[^>"']|"[^"]*"|'[^']*')*>)""", re.S)
+_HANGUL = re.compile(r"[ᄀ-ᇿ㄰-㆏가-힣](?:[ \d.,?!]*[ᄀ-ᇿ㄰-㆏가-힣])*[.?!]?")
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 
 
@@ -80,9 +83,16 @@ def with_equations(html: str) -> str:
     return _MATH.sub(mathml, html)
 
 
+def with_languages(html: str) -> str:
+    """The page with its Korean texts in `<span lang="ko">`; tags stay as they are."""
+    parts = _TAG.split(html)
+    parts[::2] = [_HANGUL.sub(r'<span lang="ko">\g<0></span>', text) for text in parts[::2]]
+    return "".join(parts)
+
+
 def on_page_markdown(markdown: str, **_: object) -> str:
     return with_code(with_file(markdown))
 
 
 def on_page_content(html: str, **_: object) -> str:
-    return with_equations(html)
+    return with_languages(with_equations(html))

@@ -78,10 +78,15 @@ def test_everything_that_a_page_loads_is_there(site: Path) -> None:
             assert address.startswith("data:") or (page.parent / re.split("[?#]", address)[0]).is_file(), address
 
 
-def test_search_works_from_a_folder_without_a_server(site: Path) -> None:
+def documents(site: Path) -> list[dict[str, str]]:
+    """What the search searches."""
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    documents = json.loads(index.removeprefix("var __index = "))["docs"]
-    assert any("learning_rate" in one["text"] for one in documents)
+    found: list[dict[str, str]] = json.loads(index.removeprefix("var __index = "))["docs"]
+    return found
+
+
+def test_search_works_from_a_folder_without_a_server(site: Path) -> None:
+    assert any("learning_rate" in one["text"] for one in documents(site))
     page = (site / "index.html").read_text(encoding="utf-8")
     assert page.index("iframe-worker.js") < page.index("assets/javascripts/bundle")
 
@@ -91,6 +96,18 @@ def test_nothing_is_left_unresolved(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert "{{ code" not in text, page.name
         assert "arithmatex" not in text, page.name
+
+
+def test_korean_is_marked_as_korean(site: Path) -> None:
+    """All of it in texts, and nothing else: a voice that reads English must not spell it."""
+    marked = 0
+    for page in site.rglob("*.html"):
+        article = re.search(r"<article.*?</article>", page.read_text(encoding="utf-8"), re.S)
+        rest, count = re.subn('<span lang="ko">[^<>]*</span>', "", article[0] if article else "")
+        assert re.findall("[가-힣]+", re.sub("<[^>]*>|<script.*?</script>", "", rest)) == [], page.name
+        marked += count
+    assert marked > 90
+    assert any("그 고양이는 작아요." in one["text"] for one in documents(site))
 
 
 def test_texts_and_links_can_be_seen(site: Path) -> None:
