@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from transformer_mt.cli.answers import Writer, form_of
-from transformer_mt.cli.streaming import pipe_batches
+from transformer_mt.cli.streaming import pipe_batches, translate_all
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
@@ -44,6 +45,22 @@ def answers(translator: Translator, batches: Iterable[list[str]]) -> bytes:
     stream = io.BytesIO()
     write_answers(stream, translator, batches)
     return stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+def test_no_bar_is_drawn_again_and_again_on_a_dumb_terminal(
+    greedy: Translator,
+    tmp_path: Path,
+    terminal: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "in.txt").write_text("a\n" * 5)
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    translate_all(greedy, [], tmp_path / "in.txt", tmp_path / "out.txt", "", False, None, False)
+    assert (tmp_path / "out.txt").read_text().count("\n") == 5
+    assert ("5/5" in capsys.readouterr().err) == (terminal == "xterm")
 
 
 class Echo:

@@ -125,6 +125,7 @@ def test_a_run_ends_with_what_it_reached_and_what_comes_next(place: Path) -> Non
 def test_nothing_is_lost_without_colours(place: Path, environment: dict[str, str]) -> None:
     screen = watch(place, 80, **environment)
     assert "\x1b[" not in screen
+    assert bool(bars_of(screen)) == ("TERM" not in environment)
     assert any(line.endswith("  *") for line in lines_of(screen)), "the best validation has a star too"
 
 

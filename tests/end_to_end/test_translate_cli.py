@@ -293,7 +293,7 @@ def test_progress_is_shown_on_a_terminal(tiny_model: Path, tmp_path: Path) -> No
     source = tmp_path / "in.txt"
     source.write_text("hello\n" * 30)
     arguments = ["-m", str(tiny_model), "--input", str(source), "--output", str(tmp_path / "out.txt")]
-    child = in_a_terminal(*arguments)
+    child = in_a_terminal(*arguments, environment={**ENVIRONMENT, "TERM": "xterm"})
     child.expect(r"30/30 .*lines")
     child.expect(pexpect.EOF)
     child.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,16 @@ def test_a_download_is_complete_and_leaves_no_other_files(host: Host, file: Path
     assert _fetch(host.address, file)
     assert file.read_bytes() == DATA
     assert _files_beside(file) == ["data.gz"]
+
+
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+def test_a_dumb_terminal_gets_no_bar(
+    host: Host, file: Path, terminal: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert _fetch(host.address, file)
+    assert ("256k" in capsys.readouterr().err) == (terminal == "xterm")
 
 
 def test_an_existing_file_is_verified_and_not_downloaded_again(host: Host, file: Path) -> None:

@@ -23,7 +23,7 @@ from transformer_mt.cli.answers import LineNotes, Writer, form_of, opened
 from transformer_mt.config.direction import SEVERAL
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import LONGEST_LINE, count_lines, line_batches, too_long
-from transformer_mt.files.system import BINARY, IS_WINDOWS
+from transformer_mt.files.system import BINARY, IS_WINDOWS, redraws
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Glossary, Interpreter
@@ -56,7 +56,7 @@ def translate_all(
     known = count_lines(input_) if input_ is not None and input_.is_file() else None
     if input_ is not None:
         note_form(input_)
-    watched = known is not None and sys.stderr.isatty()
+    watched = known is not None and redraws(sys.stderr)
     progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
     with progress as bar, opened(output) as stream, loaded_stays():
         notes = LineNotes(partial(print if bar is None else bar.write, file=sys.stderr))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from transformer_mt.errors import TmtError
+from transformer_mt.files.system import redraws
 from transformer_mt.files.web_page import web_page
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class HttpDownload:
                 unit="B",
                 unit_scale=True,
                 leave=False,
-                disable=None,  # hidden if stderr is not a terminal
+                disable=not redraws(sys.stderr),
             ) as bar,
         ):
             for block in response.raw.stream(_BLOCK, decode_content=False):  # keeps a .gz compressed

@@ -1,4 +1,4 @@
-"""What Windows does differently from Linux and macOS when files are replaced."""
+"""What differs between systems: files that are replaced, processes, terminals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 IS_WINDOWS = sys.platform == "win32"
 BINARY = getattr(os, "O_BINARY", 0)  # for os.open: Windows would translate line ends
 BUSY_SECONDS = 2.0  # virus scanners and indexers close a file sooner
 _QUERY, _STILL_ACTIVE, _ACCESS_DENIED = 0x1000, 259, 5  # constants of Windows
+
+
+def redraws(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that can draw a line again; TERM=dumb says that it cannot."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def rename(old: Path, new: Path) -> None:

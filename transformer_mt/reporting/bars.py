@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from transformer_mt.files.system import redraws
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # in a notebook without ipywidgets, bars are text, as in a terminal
     from tqdm.auto import tqdm
@@ -17,9 +19,9 @@ PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 
 
 def is_watched() -> bool:
-    """Whether stderr is a terminal or a cell of a notebook."""
+    """Whether stderr is a cell of a notebook or a terminal that can draw a bar again."""
     is_elsewhere = isinstance(sys.stderr, (io.StringIO, io.TextIOWrapper))  # as `contextlib.redirect_stderr` does
-    return sys.stderr.isatty() or ("ipykernel" in sys.modules and not is_elsewhere)
+    return redraws(sys.stderr) or ("ipykernel" in sys.modules and not is_elsewhere)
 
 
 def bar(**options: Any) -> tqdm[Any]:

@@ -8,6 +8,8 @@ import sys
 import unicodedata
 from typing import TextIO
 
+from transformer_mt.files.system import redraws
+
 PLAIN_COLUMNS = 120  # of a line if stderr is not a terminal
 LABEL = re.compile(r"\w* +(?=\S)")  # what a line begins with, such as `model      `
 LABEL_COLUMNS = 11
@@ -30,7 +32,7 @@ def columns_of(stream: TextIO) -> int:
 
 def has_colours(stream: TextIO) -> bool:
     """Whether to write colours: only to a terminal, and not if NO_COLOR is set or TERM is dumb."""
-    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if not redraws(stream) or os.environ.get("NO_COLOR"):
         return False
     return sys.platform != "win32" or "WT_SESSION" in os.environ  # older Windows consoles print the codes
 
