@@ -281,6 +281,8 @@ def test_notes_and_limits_are_shown(page: Page) -> None:
     page.hover("#output .word")
     assert page.locator("#done[role=status] p").all_text_contents() == [answer["text"], *words(page, "#notes li")]
     assert (page.get_attribute("#done p", "lang"), page.evaluate("window.said")) == ("en", 1)
+    box = "(one) => [getComputedStyle(one).display, one.getBoundingClientRect().height]"
+    assert page.locator("#problem").evaluate(box) == ["block", 0], "it is known before it says something"
     page.fill("#text", "가" * 20_001)
     page.locator("#problem").filter(has_text="20,001").wait_for()
     assert not page.text_content("#output").strip(), "the translation of another text"

@@ -22,11 +22,8 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Shows a sentence, or hides its place if there is none. */
-export function say(place, text = "") {
-  place.textContent = text;
-  place.hidden = !text;
-}
+/** Shows a sentence, or none. The place is never hidden: screen readers say what is written in places that they know. */
+export const say = (place, text = "") => (place.textContent = text);
 
 /** Has screen readers say what has just been finished: paragraphs, each in its language. */
 export const announce = (...paragraphs) => $("done").replaceChildren(...paragraphs);
