@@ -569,6 +569,18 @@ def test_colours_that_the_system_forces_keep_what_is_chosen_and_focused(browser:
     page.context.close()
 
 
+def contrast(page: Page, place: str, name: str) -> float:
+    """Contrast of a colour to the page, 1 to 21, as WCAG 2 defines it; 0 if opacity changes it."""
+    script = "([place, name]) => [place, 'body'].map((one) => getComputedStyle(document.querySelector(one)))"
+    found = page.evaluate(
+        f"{script}.map((own, index) => [own.opacity, index ? own.backgroundColor : own[name]])", [place, name]
+    )
+    parts = [[int(part) / 255 for part in re.findall(r"\d+", colour)[:3]] for _, colour in found]
+    linear = [[part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb] for rgb in parts]
+    light = sorted(0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05 for red, green, blue in linear)
+    return light[1] / light[0] if found[0][0] == "1" else 0
+
+
 @pytest.mark.parametrize(("colours", "width"), [("light", 380), ("dark", 1280)])
 def test_nothing_is_too_wide_and_axe_finds_no_violation(browser: Any, server: Living, colours: str, width: int) -> None:
     page = opened(browser, server.address, viewport={"width": width, "height": 800}, color_scheme=colours)
@@ -585,6 +597,9 @@ def test_nothing_is_too_wide_and_axe_finds_no_violation(browser: Any, server: Li
         found = axe.Axe().run(page).response["violations"]
         places = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found]
         assert places == [], view
+        assert page.locator(f"#tab-{view}").evaluate("(one) => getComputedStyle(one).boxShadow") != "none"
+        edges = {"inside": ["#sentence", "#beam"], "translate": [".panes"], "runs": ["#other"]}[view]
+        assert min(contrast(page, place, "borderTopColor") for place in edges) >= 3
     assert page.errors == []
     page.context.close()
 
