@@ -600,6 +600,9 @@ def test_nothing_is_too_wide_and_axe_finds_no_violation(browser: Any, server: Li
         assert page.locator(f"#tab-{view}").evaluate("(one) => getComputedStyle(one).boxShadow") != "none"
         edges = {"inside": ["#sentence", "#beam"], "translate": [".panes"], "runs": ["#other"]}[view]
         assert min(contrast(page, place, "borderTopColor") for place in edges) >= 3
+        if view == "inside":
+            assert min(contrast(page, place, "fill") for place in (".token.dim", ".node.dropped text")) >= 4.5
+            assert contrast(page, ".edges path.dropped", "stroke") >= 3
     assert page.errors == []
     page.context.close()
 
