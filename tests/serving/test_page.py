@@ -401,6 +401,11 @@ def test_one_head_is_followed_from_a_token(page: Page) -> None:
     assert page.locator(".matrix .cell").count() == len(block["rows"]) * len(block["columns"])
     page.hover(".matrix .cell >> nth=1")
     assert f"{block['heads'][0][0][1]:.3f}" in page.locator(".large .read").inner_text()
+    page.locator("summary", has_text="as a table").press("Enter")
+    rows = [row.split("\t") for row in page.locator(".large table").inner_text().splitlines() if "\t" in row]
+    for shown, weights in zip(rows[1:], block["heads"][0], strict=True):
+        assert [float(weight) for weight in shown[1:]] == pytest.approx(weights, abs=0.0006)
+    assert page.get_by_role("rowheader").count() == len(block["rows"])
     page.locator(".lines .row").nth(1).focus()
     page.keyboard.press("Enter")
     assert page.locator(".lines .row[aria-pressed=true]").count() == 1
@@ -410,6 +415,7 @@ def test_one_head_is_followed_from_a_token(page: Page) -> None:
     page.get_by_role("radio", name=re.compile("^Encoder, layer 2, head 1")).focus()
     page.keyboard.press("ArrowRight")
     assert page.get_attribute(".map[aria-checked=true]", "data-name") == "encoder 2 1"
+    assert page.locator(".large table").is_visible(), "what was opened stays open for the next head"
 
 
 def test_figure_1_shows_the_tensors_of_this_sentence(page: Page) -> None:
@@ -487,6 +493,7 @@ def test_a_run_is_followed_live_in_two_tabs(browser: Any, server: Living, runs: 
     for page in (first, second):
         page.locator(".sample", has_text="as the reference").wait_for()
         assert page.locator(".chart", has_text="Greedy BLEU").locator("circle").count() == 1
+        assert "table of all validations" in page.get_attribute(".chart svg >> nth=0", "aria-label")
     first.click("#table summary")
     first.focus("#table .scroll")
     places = "[...document.querySelectorAll('.run, #other, #table, #table .scroll, #epoch')]"

@@ -119,12 +119,21 @@ function drawLarge(place, block, model) {
   let matrix = drawMatrix(block, map, rest, tell, follow);
   let lines = drawLines(block, map, model, follow);
   tell(null);
+  const isOpen = place.querySelector("details")?.open ?? false;
   place.replaceChildren(
     h("h3", {}, rest, h("small", { class: "quiet" }, ` mostly ${habitOf(block, chosen.head)}`)),
     h("div", { class: "pair" }, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The map of this head" }, matrix), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Lines of this head" }, lines)),
     read,
     h("p", { class: "key small" }, s("svg", { class: "weights", width: 250, height: 34, role: "img", "aria-label": "Colours of the weights 0.01, 0.1, 0.25, 0.5 and 1" }, [0.01, 0.1, 0.25, 0.5, 1].map((weight, index) => [s("rect", { x: index * 50, y: 1, width: 46, height: 13, fill: shade(weight) }), s("text", { class: "caption", x: index * 50 + 23, y: 29, "text-anchor": "middle" }, String(weight))]))),
+    h("details", { open: isOpen }, h("summary", {}, "Weights as a table"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Weights as a table" }, drawTable(block, map, rest))),
   );
+}
+
+/** What one would see by pointing at each cell, for those who do not point. */
+function drawTable(block, map, label) {
+  const row = (token, y) => h("tr", {}, h("th", { scope: "row" }, piece(token)), map[y].map((weight) => h("td", { class: "number" }, weight.toFixed(3))));
+  const heads = block.columns.map((token) => h("th", { scope: "col", class: "number" }, piece(token)));
+  return h("table", {}, h("caption", { class: "sr" }, `${label}: how much each row looks at each column`), h("thead", {}, h("tr", {}, h("td", {}), heads)), h("tbody", {}, block.rows.map(row)));
 }
 
 /** The strongest weights of a row, as a sentence. */

@@ -39,7 +39,7 @@ export function chart({ title, curves, width, top = Infinity, digits = 2 }) {
   const high = Math.min(1.04 * top, 1.05 * ceiling(all.map(([, y]) => y))) || 1;
   const x = (value) => LEFT + (value / last) * (WIDTH - LEFT - RIGHT);
   const y = (value) => HEIGHT - BOTTOM - (Math.min(value, high) / high) * (HEIGHT - TOP - BOTTOM);
-  const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${curves.map((one) => `${one.name} ${one.points.length ? one.points.at(-1)[1].toFixed(digits) : "not yet"}`).join(", ")} at update ${whole(last)}` });
+  const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${curves.map((one) => `${one.name} ${one.points.length ? one.points.at(-1)[1].toFixed(digits) : "not yet"}`).join(", ")} at update ${whole(last)}. The table of all validations has their values.` });
   for (const value of ticks(0, high)) svg.append(s("path", { class: "grid", d: `M${LEFT} ${y(value)}H${WIDTH - RIGHT}` }), s("text", { class: "caption", x: LEFT - 6, y: y(value), "text-anchor": "end", "dominant-baseline": "central" }, String(value)));
   for (const value of ticks(0, last, 4)) svg.append(s("text", { class: "caption", x: x(value), y: HEIGHT - 10, "text-anchor": value === 0 ? "start" : x(value) > WIDTH - 40 ? "end" : "middle" }, whole(value)));
   for (const one of curves) {
