@@ -244,6 +244,15 @@ def test_words_of_both_sides_light_up_together(page: Page) -> None:
     linked = [other for one, other in line["hypotheses"][0]["words"] if one == source]
     assert words(page, "#output .lit") == [line["text"].split()[one] for one in linked]
     page.focus("#text")
+    page.evaluate("said = []; new MutationObserver(() => said.push(link.textContent)).observe(link, {childList: true})")
+    for key in ("End", "ArrowLeft", "ArrowLeft"):  # within the last word
+        page.keyboard.press(key)
+    last, first = line["source"].split()[-1], line["source"].split()[0]
+    api.expect(page.locator("#link")).to_contain_text(f"{last} →  becomes ")
+    page.keyboard.press("Home")
+    api.expect(page.locator("#link")).to_contain_text(f"{first} →  becomes ")
+    assert len([text for text in page.evaluate("said") if text]) == 2, "once for each word, when the cursor rests"
+    assert page.locator("#link [aria-hidden]").inner_text().strip() == "→"
     page.keyboard.press("Tab")  # Clear
     page.keyboard.press("Tab")
     assert words(page, "#output .at") == words(page, "#output .word")[:1]

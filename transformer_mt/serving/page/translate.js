@@ -5,6 +5,7 @@ import { $, announce, h, onPause, rove, say, signed, whole } from "./dom.js";
 import { pieces, placed, words } from "./words.js";
 
 const PAUSE = 350; // milliseconds without a key
+const REST = 400; // milliseconds without an arrow key
 const MOST = 4; // alternatives
 
 let models = [];
@@ -15,7 +16,8 @@ let asking = null; // the request that is on its way
 let again = 0; // a timer: the server was busy
 let hooks = {};
 let typing = null;
-
+let lit = null; // the word of the text that is lit
+let resting = 0; // a timer: the cursor moves
 
 export function start(given) {
   hooks = given;
@@ -280,7 +282,9 @@ function followWords() {
   });
   field.addEventListener("pointerleave", () => lightSource(null));
   field.addEventListener("keyup", (event) => {
-    if (event.key.startsWith("Arrow")) lightSource(words(`${field.value.slice(0, field.selectionStart)}x`).length - 1);
+    clearTimeout(resting);
+    if (!/^(Arrow|Home$|End$)/.test(event.key)) return;
+    resting = setTimeout(() => lightSource(words(`${field.value.slice(0, field.selectionStart)}x`).length - 1), REST);
   });
 }
 
@@ -304,8 +308,14 @@ function mark(sources, targets, at) {
   }
 }
 
+/** Words that belong together: an arrow for eyes, a word for ears. */
+function link(own, sign, said, others) {
+  $("link").replaceChildren(own, h("span", { "aria-hidden": "true" }, ` ${sign} `), h("span", { class: "sr" }, ` ${said} `), others);
+}
+
 /** Lights a word of the translation and the words of the text that it comes from. */
 function light(at) {
+  lit = null;
   if (!at || !answer) {
     mark(new Set(), new Set());
     $("link").textContent = "";
@@ -322,15 +332,17 @@ function light(at) {
   mark(new Set(isCurrent() ? from.map((word) => line.sourceWord + word) : []), new Set([name]), name);
   const of = words(line.source);
   const own = words(chosen(line).text)[at.word];
-  $("link").replaceChildren(h("b", { lang: model.target }, own), " ← ", from.length ? h("b", { lang: model.source }, from.map((word) => of[word]).join(" ")) : "no single word of the text");
+  link(h("b", { lang: model.target }, own), "←", "comes from", from.length ? h("b", { lang: model.source }, from.map((word) => of[word]).join(" ")) : "no single word of the text");
 }
 
 /** Lights a word of the text and the words that it became. */
 function lightSource(number) {
+  if (number === lit) return; // what is said is said once
   if (number === null || !isCurrent()) {
     light(null);
     return;
   }
+  lit = number;
   const index = answer.lines.findLastIndex((one) => one.sourceWord <= number && words(one.source).length);
   const line = answer.lines[index];
   if (!line) return;
@@ -338,5 +350,5 @@ function lightSource(number) {
   const to = (chosen(line).words ?? []).filter(([source]) => source === own).map(([, target]) => target);
   mark(new Set([number]), new Set(to.map((word) => `${index} ${word}`)));
   const target = words(chosen(line).text);
-  $("link").replaceChildren(h("b", { lang: model.source }, words(line.source)[own] ?? ""), " → ", to.length ? h("b", { lang: model.target }, to.map((word) => target[word]).join(" ")) : "no single word of the translation");
+  link(h("b", { lang: model.source }, words(line.source)[own] ?? ""), "→", "becomes", to.length ? h("b", { lang: model.target }, to.map((word) => target[word]).join(" ")) : "no single word of the translation");
 }
