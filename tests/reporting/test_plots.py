@@ -19,6 +19,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
+from PIL import Image
 
 from tests.growth import assert_grows
 from transformer_mt.cli import main
@@ -459,6 +460,31 @@ class TestFormats:
             assert names.isdisjoint({"text", "date", "font", "script"})
             assert "use" in names, "a glyph is defined once"
             assert file.stat().st_size < 150_000
+
+    @pytest.mark.parametrize("end", [".svg", ".png"])
+    def test_a_picture_says_what_it_shows(self, tmp_path, end):
+        """To those who do not see it: as an image with a title and a description, or in what a PNG knows of itself."""
+        titles = [
+            "Learning curves of run",
+            "나는 → ich",
+            "Sentences by length and vocabulary entries by frequency",
+            "test",
+        ]
+        words = [
+            "best BLEU 7 at update 100",
+            "columns ▁나는 ▁어제",
+            "source (ko) and target (en)",
+            "1 to 5 tokens: BLEU 31.2",
+        ]
+        for file, title, description in zip(_all_pictures(tmp_path / "a", end), titles, words, strict=True):
+            if end == ".svg":
+                root = ElementTree.fromstring(file.read_text(encoding="utf-8"))
+                assert root.get("role") == "img"
+                said = {element.tag.rpartition("}")[2]: element.text for element in list(root)[:2]}
+            else:
+                said = {"title": Image.open(file).text["Title"], "desc": Image.open(file).text["Description"]}
+            assert said["title"] == title
+            assert description in said["desc"]
 
     def test_themes_have_their_own_paper_and_the_same_shapes(self, tmp_path):
         light, dark = (_all_pictures(tmp_path / theme, ".png", theme) for theme in COLORS)

@@ -9,12 +9,14 @@ box, without a warning, stands for a character that neither font has.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
@@ -108,10 +110,18 @@ def _style(colors: Colors) -> dict[Any, Any]:
 
 
 @contextmanager
-def canvas(file: Path, inches: tuple[float, float], theme: Theme = "light", dpi: int = 150) -> Iterator[Figure]:
+def canvas(
+    file: Path,
+    inches: tuple[float, float],
+    theme: Theme = "light",
+    dpi: int = 150,
+    title: str = "",
+    description: str = "",
+) -> Iterator[Figure]:
     """A figure of this width and height, saved as `file` if the block ends without an error; follows links.
 
     Inside the block, "C0", "C1", ... are the series of the theme. dpi: of a PNG.
+    title, description: kept in the file, for those who cannot see the picture
     Raises TmtError if the file ends in neither .png nor .svg, is not a regular file, such as a device or a pipe, or
     cannot be written.
     """
@@ -123,7 +133,19 @@ def canvas(file: Path, inches: tuple[float, float], theme: Theme = "light", dpi:
         figure = Figure(figsize=inches, dpi=dpi, layout=None)
         yield figure
         with _named_in_errors(file), replaced_file(_with_folder(file)) as aside:
-            figure.savefig(aside, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else None)
+            _save(figure, aside, kind, drawable(title), drawable(description))
+
+
+def _save(figure: Figure, file: Path, kind: str, title: str, description: str) -> None:
+    """Write the figure. Its title and description are texts of a PNG, and the first elements of an SVG."""
+    if kind == "png":
+        figure.savefig(file, format=kind, metadata={"Title": title, "Description": description} if title else None)
+        return
+    figure.savefig(file, format=kind, metadata={"Date": None, "Creator": None})
+    if title:
+        words = f' role="img">\n <title>{escape(title)}</title>\n <desc>{escape(description)}</desc>'
+        drawn = file.read_text(encoding="utf-8")
+        file.write_text(re.sub("(<svg [^>]*)>", lambda start: start[1] + words, drawn, count=1), encoding="utf-8")
 
 
 def check_theme(theme: Theme) -> None:

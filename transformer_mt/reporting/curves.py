@@ -44,6 +44,14 @@ class Curve:
         """The place of the best value. best: max or min."""
         return best(range(len(self.values)), key=self.values.__getitem__)
 
+    def in_words(self, name: str, best: Callable[..., int] | None) -> list[str]:
+        """Its best value, or the last one if best is None; empty if there is none. best: max or min"""
+        if not self.steps:
+            return []
+        place = -1 if best is None else self.place(best)
+        which = "last" if best is None else "best"
+        return [f"{which} {name} {self.values[place]:,.4g} at update {self.steps[place]:,}"]
+
     def smoothed(self) -> Curve:
         """Each value as the mean of its neighbours on both sides, so that the line has no delay."""
         reach = len(self.values) // 80
@@ -144,7 +152,9 @@ def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, war
     panels = 2 if any(curve.steps for curve in bleu.values()) else 1
     rows = len(runs) if len(runs) > 1 else 0
     height = 4.2 + 0.22 * rows
-    with canvas(file, (_INCHES[0], height), theme) as figure:
+    told = "; ".join(f"{name}: {_in_words(records)}" for name, records in runs.items())
+    title = f"Learning curves of {', '.join(runs)}"
+    with canvas(file, (_INCHES[0], height), theme, title=title, description=told) as figure:
         grid = figure.add_gridspec(
             1, panels, left=0.075, right=0.975, wspace=0.2, bottom=0.56 / height, top=1 - (0.52 + 0.22 * rows) / height
         )
@@ -160,6 +170,12 @@ def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, war
         if rows:
             _name_runs(figure, bleu)
     return file
+
+
+def _in_words(records: Sequence[Record]) -> str:
+    """The best values of a run, for those who do not see its curves."""
+    loss, bleu = (Curve(*points(records, "validation", key)) for key in ("loss", "bleu"))
+    return ", ".join([*loss.in_words("validation loss", min), *bleu.in_words("BLEU", max)]) or "no validation yet"
 
 
 def _look(place: int) -> dict[str, Any]:
@@ -214,7 +230,7 @@ def _draw_loss(records: Sequence[Record], file: Path, theme: Theme) -> Path | No
     """Draw the loss of training and validation; None if there is none."""
     if not any(points(records, event, "loss")[0] for event in ("step", "validation")):
         return None
-    with canvas(file, _INCHES, theme) as figure:
+    with canvas(file, _INCHES, theme, title=_LOSS, description=_in_words(records)) as figure:
         axes = _only_panel(figure, _LOSS)
         _draw_losses(axes, [records])
         _mark_best(axes, Curve(*points(records, "validation", "loss")), "C1", min)
@@ -234,7 +250,8 @@ def _draw_one(
     curve = Curve(*points(records, event, key))
     if not curve.steps:
         return None
-    with canvas(file, _INCHES, theme) as figure:
+    told = curve.in_words("value", best)[0]
+    with canvas(file, _INCHES, theme, title=title, description=told) as figure:
         axes = _only_panel(figure, title)
         _draw(axes, curve, {"color": "C0", **_DOTTED})
         if best is not None:
@@ -258,7 +275,9 @@ def _draw_directions(records: Sequence[Record], file: Path, theme: Theme) -> Pat
     mean = Curve(*points(records, "validation", "bleu"))
     if not steps or not mean.steps:
         return None
-    with canvas(file, _INCHES, theme) as figure:
+    curves = {"mean": mean, **by_name}
+    told = ", ".join(word for name, curve in curves.items() for word in curve.in_words(f"BLEU of {name}", max))
+    with canvas(file, _INCHES, theme, title=_BLEU, description=told) as figure:
         axes = _only_panel(figure, _BLEU)
         colors = len(COLORS[theme].series)
         for place, (name, curve) in enumerate(by_name.items(), start=1):

@@ -23,8 +23,10 @@ Frequencies = Mapping[str, Sequence[int]]  # by side: how often each entry of th
 def plot_data(lengths: Lengths | None, frequencies: Frequencies | None, file: Path, theme: Theme = "light") -> Path:
     """Draw a histogram of sentence lengths for each side; and beside it the frequency of each vocabulary entry by its
     rank, and how many make up most of the text. None: without it."""
+    sides = " and ".join(lengths if lengths is not None else frequencies or {})
     panels = len([one for one in (lengths, frequencies) if one is not None])
-    with canvas(file, _INCHES, theme) as figure:
+    title = "Sentences by length and vocabulary entries by frequency"
+    with canvas(file, _INCHES, theme, title=title, description=sides) as figure:
         if lengths is not None:
             _draw_lengths(_panel(figure, 0, panels, "Sentences by length"), lengths)
         if frequencies is not None:
@@ -39,7 +41,8 @@ def plot_scores(
 
     scores: for each group of sentences the range of lengths ("6 to 10"), their number, BLEU and chrF.
     """
-    with canvas(file, _INCHES, theme) as figure:
+    told = "; ".join(f"{span} tokens: BLEU {bleu:.1f}, chrF2 {chrf:.1f}" for span, _, bleu, chrf in scores)
+    with canvas(file, _INCHES, theme, title=title, description=told) as figure:
         axes = _panel(figure, 0, 1, fitted(drawable(title), 12.5, 5.6))
         width = 0.36
         for place, name in enumerate(("BLEU", "chrF2")):
