@@ -620,6 +620,9 @@ def test_nothing_is_too_wide_and_axe_finds_no_violation(browser: Any, server: Li
             assert min(contrast(page, place, "fill") for place in (".token.dim", ".node.dropped text")) >= 4.5
             assert contrast(page, ".edges path.dropped", "stroke") >= 3
     assert page.errors == []
+    page.goto(f"{server.address}/docs")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert [one["id"] for one in axe.Axe().run(page).response["violations"]] == []
     page.context.close()
 
 

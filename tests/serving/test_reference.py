@@ -58,6 +58,8 @@ def test_the_page_names_every_address_and_needs_nothing_from_elsewhere(client: C
     for path in client.get("/openapi.json").json()["paths"]:
         assert f"{path}</code>" in page.text
     assert "<script" not in page.text
+    assert page.text.count("<th") == page.text.count('<th scope="col"') + page.text.count("<thead>")
+    assert page.text.count("<pre") == page.text.count('<pre tabindex="0"'), "what scrolls can be scrolled with keys"
     assert not re.search(r"\sstyle=|<style|https?://(?!HOST)", page.text)
     for address in re.findall(r'(?:href|src)="([^"]+)"', page.text):
         assert not address.startswith("/"), "a proxy may serve the page under a path of its own"

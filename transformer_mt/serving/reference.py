@@ -214,7 +214,9 @@ If the server has keys, send one in the header <code>Authorization: Bearer KEY</
 <section>
 <h2>Errors</h2>
 <p>An answer with one of these numbers is <code>{{"error": "what is wrong"}}</code>.</p>
-<table><thead><tr><th>status</th><th>meaning</th></tr></thead><tbody>{errors}</tbody></table>
+<div class="scroll" tabindex="0" role="group" aria-label="Errors">
+<table><thead><tr><th scope="col">status</th><th scope="col">meaning</th></tr></thead>
+<tbody>{errors}</tbody></table></div>
 </section>
 </main>
 </body>
@@ -229,9 +231,10 @@ def _section(end: Endpoint) -> str:
     if end.example is not None:
         data = escape(json.dumps(end.example))
         call = f"curl -H 'Content-Type: {JSON}' -d '{data}' http://HOST:PORT{escape(end.path)}"
-        parts.append(f"<pre><code>{call}</code></pre>")
+        parts.append(f'<pre tabindex="0"><code>{call}</code></pre>')
     answer = json.dumps(TypeAdapter(end.answer).json_schema(mode="serialization"), indent=1, ensure_ascii=False)
-    parts.append(f"<details><summary>Answer (JSON schema)</summary><pre><code>{escape(answer)}</code></pre></details>")
+    schema = f'<pre tabindex="0"><code>{escape(answer)}</code></pre>'
+    parts.append(f"<details><summary>Answer (JSON schema)</summary>{schema}</details>")
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
@@ -247,8 +250,9 @@ def _table(schema: Mapping[str, Any]) -> str:
             escape(field.get("description", "")),
         )
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    head = "".join(f"<th>{text}</th>" for text in ("key", "type", "default", "meaning"))
-    return f"<table><caption>Request</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    head = "".join(f'<th scope="col">{text}</th>' for text in ("key", "type", "default", "meaning"))
+    table = f"<table><caption>Request</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="Request">{table}</div>'
 
 
 def _type(field: Mapping[str, Any]) -> str:
