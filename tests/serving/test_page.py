@@ -233,6 +233,8 @@ def test_lines_and_blank_lines_stay_and_copy_takes_the_whole(page: Page) -> None
 
 def test_words_of_both_sides_light_up_together(page: Page) -> None:
     line = translated(page, f"가나\n{SENTENCE}")["lines"][1]
+    assert (page.get_attribute("#of-line", "lang"), page.get_attribute("#of-line span", "lang")) == (None, "ko")
+    assert page.inner_text("#of-line") == "Of line 1: 가나"
     source, target = line["hypotheses"][0]["words"][0]
     page.hover(f"#output .word[data-line='1'][data-word='{target}']")
     linked = [one for one, other in line["hypotheses"][0]["words"] if other == target]
@@ -415,9 +417,15 @@ def test_one_head_is_followed_from_a_token(page: Page) -> None:
     for shown, weights in zip(rows[1:], block["heads"][0], strict=True):
         assert [float(weight) for weight in shown[1:]] == pytest.approx(weights, abs=0.0006)
     assert page.get_by_role("rowheader").count() == len(block["rows"])
+    page.mouse.move(0, 0)
     page.locator(".lines .row").nth(1).focus()
     page.keyboard.press("Enter")
     assert page.locator(".lines .row[aria-pressed=true]").count() == 1
+    korean = [".matrix .token", ".lines .token", ".large table th", ".large .read span span"]
+    unmarked = f"{':not([lang=ko]), '.join(korean)}:not([lang=ko])"
+    assert page.locator(unmarked).count() == 0
+    assert page.get_attribute(".large .read span span >> nth=0", "dir") == "auto"
+    assert page.get_attribute(".lines .row >> nth=1", "aria-label") == block["rows"][1].replace("▁", "␣")
     assert page.locator(".lines path").count() == sum(weight >= 0.03 for weight in block["heads"][0][1])
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"

@@ -12,6 +12,10 @@ const NAMES = {
 let chosen = null; // { kind, layer, head }
 let followed = null; // the row whose lines are shown; null: all
 
+/** The attributes of the tokens of a block: which language the rows are in, and which the columns. */
+const rowOf = (block, model) => ({ lang: block.kind === "encoder" ? model.source : model.target });
+const columnOf = (block, model) => ({ lang: block.kind === "decoder" ? model.target : model.source });
+
 /** Draws this part. The head that was chosen stays chosen. */
 export function draw(place, seen, model) {
   const blocks = seen.attention;
@@ -104,11 +108,11 @@ function drawLarge(place, block, model) {
   const read = h("p", { class: "read", "aria-live": "polite" });
   const rest = `${NAMES[block.kind][0]}, layer ${block.layer}, ${headName(block, chosen.head)}`;
   const tell = (y, x) => {
-    if (y === null) read.replaceChildren(h("span", { class: "quiet" }, followed === null ? "Point at a cell, or choose a token." : best(map, block, followed)));
-    else read.replaceChildren(h("b", {}, piece(block.rows[y])), " → ", h("b", {}, piece(block.columns[x])), ` ${map[y][x].toFixed(3)}`);
+    if (y === null) read.replaceChildren(h("span", { class: "quiet" }, ...(followed === null ? ["Point at a cell, or choose a token."] : best(map, block, model, followed))));
+    else read.replaceChildren(h("b", rowOf(block, model), piece(block.rows[y])), " → ", h("b", columnOf(block, model), piece(block.columns[x])), ` ${map[y][x].toFixed(3)}`);
   };
   const again = () => {
-    matrix.replaceWith((matrix = drawMatrix(block, map, rest, tell, follow)));
+    matrix.replaceWith((matrix = drawMatrix(block, map, model, rest, tell, follow)));
     lines.replaceWith((lines = drawLines(block, map, model, follow)));
     tell(null);
   };
@@ -116,7 +120,7 @@ function drawLarge(place, block, model) {
     followed = y === followed ? null : y;
     again();
   };
-  let matrix = drawMatrix(block, map, rest, tell, follow);
+  let matrix = drawMatrix(block, map, model, rest, tell, follow);
   let lines = drawLines(block, map, model, follow);
   tell(null);
   const isOpen = place.querySelector("details")?.open ?? false;
@@ -125,34 +129,35 @@ function drawLarge(place, block, model) {
     h("div", { class: "pair" }, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The map of this head" }, matrix), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Lines of this head" }, lines)),
     read,
     h("p", { class: "key small" }, s("svg", { class: "weights", width: 250, height: 34, role: "img", "aria-label": "Colours of the weights 0.01, 0.1, 0.25, 0.5 and 1" }, [0.01, 0.1, 0.25, 0.5, 1].map((weight, index) => [s("rect", { x: index * 50, y: 1, width: 46, height: 13, fill: shade(weight) }), s("text", { class: "caption", x: index * 50 + 23, y: 29, "text-anchor": "middle" }, String(weight))]))),
-    h("details", { open: isOpen }, h("summary", {}, "Weights as a table"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Weights as a table" }, drawTable(block, map, rest))),
+    h("details", { open: isOpen }, h("summary", {}, "Weights as a table"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Weights as a table" }, drawTable(block, map, model, rest))),
   );
 }
 
 /** What one would see by pointing at each cell, for those who do not point. */
-function drawTable(block, map, label) {
-  const row = (token, y) => h("tr", {}, h("th", { scope: "row" }, piece(token)), map[y].map((weight) => h("td", { class: "number" }, weight.toFixed(3))));
-  const heads = block.columns.map((token) => h("th", { scope: "col", class: "number" }, piece(token)));
+function drawTable(block, map, model, label) {
+  const row = (token, y) => h("tr", {}, h("th", { scope: "row", ...rowOf(block, model) }, piece(token)), map[y].map((weight) => h("td", { class: "number" }, weight.toFixed(3))));
+  const heads = block.columns.map((token) => h("th", { scope: "col", class: "number", ...columnOf(block, model) }, piece(token)));
   return h("table", {}, h("caption", { class: "sr" }, `${label}: how much each row looks at each column`), h("thead", {}, h("tr", {}, h("td", {}), heads)), h("tbody", {}, block.rows.map(row)));
 }
 
-/** The strongest weights of a row, as a sentence. */
-function best(map, block, y) {
+/** The strongest weights of a row, as the parts of a sentence. */
+function best(map, block, model, y) {
   const order = map[y].map((weight, x) => [weight, x]).sort(([a], [b]) => b - a).slice(0, 3).filter(([weight]) => weight >= 0.02);
-  return `${piece(block.rows[y])} looks at ${order.map(([weight, x]) => `${piece(block.columns[x])} (${weight.toFixed(2)})`).join(", ")}`;
+  const found = order.flatMap(([weight, x], place) => [place ? ", " : "", h("span", columnOf(block, model), piece(block.columns[x])), ` (${weight.toFixed(2)})`]);
+  return [h("span", rowOf(block, model), piece(block.rows[y])), " looks at ", ...found];
 }
 
 const cut = (token, most = 9) => (token.length > most ? `${token.slice(0, most - 1)}…` : token);
 
-function drawMatrix(block, map, label, tell, follow) {
+function drawMatrix(block, map, model, label, tell, follow) {
   const [rows, columns] = [block.rows.length, block.columns.length];
   const size = Math.max(13, Math.min(25, Math.floor(280 / columns), Math.floor(480 / rows)));
   const [left, top, right] = [76, 74, 30];
   const svg = s("svg", { class: "matrix", width: left + columns * size + right, height: top + rows * size + 8, role: "img", "aria-label": `${label}: rows are the tokens that look, columns what they look at` });
-  block.columns.forEach((token, x) => svg.append(s("text", { class: "token", x: 0, y: 0, transform: `translate(${left + (x + 0.72) * size} ${top - 6}) rotate(-60)` }, cut(piece(token)))));
+  block.columns.forEach((token, x) => svg.append(s("text", { class: "token", ...columnOf(block, model), x: 0, y: 0, transform: `translate(${left + (x + 0.72) * size} ${top - 6}) rotate(-60)` }, cut(piece(token)))));
   block.rows.forEach((token, y) => {
     const dim = followed !== null && followed !== y;
-    svg.append(s("text", { class: `token row${dim ? " dim" : ""}`, x: left - 6, y: top + (y + 0.5) * size, "text-anchor": "end", "dominant-baseline": "central", on: { click: () => follow(y) } }, cut(piece(token))));
+    svg.append(s("text", { class: `token row${dim ? " dim" : ""}`, ...rowOf(block, model), x: left - 6, y: top + (y + 0.5) * size, "text-anchor": "end", "dominant-baseline": "central", on: { click: () => follow(y) } }, cut(piece(token))));
     block.columns.forEach((_, x) => svg.append(s("rect", { class: dim ? "cell dim" : "cell", x: left + x * size, y: top + y * size, width: size - 1, height: size - 1, fill: shade(map[y][x]), data: { y, x } })));
   });
   svg.addEventListener("pointerover", (event) => event.target.matches(".cell") && tell(Number(event.target.dataset.y), Number(event.target.dataset.x)));
@@ -169,7 +174,7 @@ function drawLines(block, map, model, follow) {
   const offset = (count) => 26 + ((Math.max(rows, columns) - count) * step) / 2;
   const y1 = (y) => offset(rows) + (y + 0.5) * step;
   const y2 = (x) => offset(columns) + (x + 0.5) * step;
-  const svg = s("svg", { class: "lines", width: 332, height, role: "group", "aria-label": "Lines from tokens to what they look at" });
+  const svg = s("svg", { class: "lines", width: 332, height, role: "group", "aria-label": "Tokens to follow, with lines to what they look at" });
   svg.append(s("text", { class: "caption", x: left, y: 14, "text-anchor": "end" }, "looks"), s("text", { class: "caption", x: right, y: 14 }, "at"));
   for (let y = 0; y < rows; y += 1) {
     for (let x = 0; x < columns; x += 1) {
@@ -179,15 +184,13 @@ function drawLines(block, map, model, follow) {
       svg.append(s("path", { d: `M${left + 4} ${y1(y)}C${middle} ${y1(y)} ${middle} ${y2(x)} ${right - 4} ${y2(x)}`, "stroke-opacity": (followed === null ? 0.75 : 1) * Math.min(1, 0.08 + weight), "stroke-width": 0.8 + 5 * weight }));
     }
   }
-  const source = block.kind === "decoder" ? model.target : model.source;
-  const target = block.kind === "encoder" ? model.source : model.target;
   block.rows.forEach((token, y) => {
     const is = followed === y;
-    svg.append(s("text", { class: `token row${is ? " at" : followed === null ? "" : " dim"}`, lang: target, x: left, y: y1(y), "text-anchor": "end", "dominant-baseline": "central", role: "button", tabindex: 0, "aria-pressed": String(is), "aria-label": `Follow ${piece(token)}`, on: { click: () => follow(y), keydown: (event) => press(event, svg, y, follow) } }, cut(piece(token), 11)));
+    svg.append(s("text", { class: `token row${is ? " at" : followed === null ? "" : " dim"}`, ...rowOf(block, model), x: left, y: y1(y), "text-anchor": "end", "dominant-baseline": "central", role: "button", tabindex: 0, "aria-pressed": String(is), "aria-label": piece(token), on: { click: () => follow(y), keydown: (event) => press(event, svg, y, follow) } }, cut(piece(token), 11)));
   });
   block.columns.forEach((token, x) => {
     const weight = followed === null ? 1 : map[followed][x];
-    svg.append(s("text", { class: `token${followed !== null && weight < 0.1 ? " dim" : ""}`, lang: source, x: right, y: y2(x), "dominant-baseline": "central" }, cut(piece(token), 11)));
+    svg.append(s("text", { class: `token${followed !== null && weight < 0.1 ? " dim" : ""}`, ...columnOf(block, model), x: right, y: y2(x), "dominant-baseline": "central" }, cut(piece(token), 11)));
   });
   return svg;
 }

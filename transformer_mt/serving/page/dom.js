@@ -2,7 +2,7 @@
 
 export const $ = (id) => document.getElementById(id);
 
-/** An HTML element. Properties: `on` holds listeners, `class` and names with a dash or `role` are attributes. */
+/** An HTML element. Properties: `on` holds listeners, the others are attributes; a text with a `lang` gets its direction, too. */
 export function h(tag, properties = {}, ...children) {
   return filled(document.createElement(tag), properties, children);
 }
@@ -17,6 +17,7 @@ function filled(element, attributes, children) {
     if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
     else if (name === "data") Object.assign(element.dataset, value);
     else if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
+    if (name === "lang") element.setAttribute("dir", "auto");
   }
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;

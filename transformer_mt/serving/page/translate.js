@@ -209,8 +209,8 @@ function drawAlternatives() {
   const line = answer?.lines[active];
   const some = line?.hypotheses ?? [];
   $("alternatives").hidden = some.length < 2;
-  say($("of-line"), answer && answer.lines.filter((one) => one.text).length > 1 ? `Of line ${active + 1}: ${line.source}` : "");
-  $("of-line").lang = model?.source ?? "";
+  const isOne = (answer?.lines ?? []).filter((one) => one.text).length < 2;
+  $("of-line").replaceChildren(...(isOne ? [] : [`Of line ${active + 1}: `, h("span", { lang: model.source }, line.source)]));
   const best = some[0]?.score ?? 0;
   const rows = some.map((one, index) => {
     const is = index === line.chosen;
@@ -219,7 +219,7 @@ function drawAlternatives() {
     return h(
       "button",
       { class: "hypothesis", role: "radio", "aria-checked": String(is), tabindex: is ? 0 : -1, on: { click: () => pick(index) } },
-      h("span", { class: "said", lang: model.target, dir: "auto" }, one.text),
+      h("span", { class: "said", lang: model.target }, one.text),
       bar,
       h("span", { class: "score" }, signed(one.score)),
     );
