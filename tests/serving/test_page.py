@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -406,7 +407,7 @@ def test_the_search_is_a_tree_that_grows_step_by_step(page: Page) -> None:
 
 
 def test_one_head_is_followed_from_a_token(page: Page) -> None:
-    seen = look(page)
+    seen = look(page, "가나다라마바사아자차카타파하고양이는작아요그시장에서")
     page.get_by_role("radio", name=re.compile("^Encoder, layer 2, head 1")).click()
     block = next(one for one in seen["attention"] if (one["kind"], one["layer"]) == ("encoder", 2))
     assert page.locator(".matrix .cell").count() == len(block["rows"]) * len(block["columns"])
@@ -418,6 +419,8 @@ def test_one_head_is_followed_from_a_token(page: Page) -> None:
         assert [float(weight) for weight in shown[1:]] == pytest.approx(weights, abs=0.0006)
     assert page.get_by_role("rowheader").count() == len(block["rows"])
     page.mouse.move(0, 0)
+    heights = page.evaluate("[...document.querySelectorAll('.lines .row')].map((row) => Number(row.getAttribute('y')))")
+    assert {after - before for before, after in itertools.pairwise(heights)} == {24}, "also in long sentences"
     page.locator(".lines .row").nth(1).focus()
     page.keyboard.press("Enter")
     assert page.locator(".lines .row[aria-pressed=true]").count() == 1

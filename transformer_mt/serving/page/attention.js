@@ -168,7 +168,7 @@ function drawMatrix(block, map, model, label, tell, follow) {
 
 function drawLines(block, map, model, follow) {
   const [rows, columns] = [block.rows.length, block.columns.length];
-  const step = Math.max(15, Math.min(24, 620 / Math.max(rows, columns)));
+  const step = 24; // pixels: a finger meets one token
   const [left, right] = [96, 236];
   const height = Math.max(rows, columns) * step + 30;
   const offset = (count) => 26 + ((Math.max(rows, columns) - count) * step) / 2;
