@@ -35,3 +35,10 @@ def test_nothing_comes_from_elsewhere_and_nothing_is_inline(file: Path) -> None:
         assert 'setAttribute("style"' not in text
         assert text.startswith("//"), "the first line says what the file is for"
     assert len(text.splitlines()) <= 400
+
+
+def test_without_javascript_the_page_says_what_is_missing() -> None:
+    said = re.search("<noscript>(.*?)</noscript>", code(PAGE / "index.html"), re.S)
+    assert said is not None
+    assert "needs JavaScript" in said[1]
+    assert 'href="docs"' in said[1], "relative: a proxy may serve the page under a path of its own"
