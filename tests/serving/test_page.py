@@ -444,6 +444,9 @@ def test_figure_1_shows_the_tensors_of_this_sentence(page: Page) -> None:
     row = next(one for one in seen["shapes"] if one["path"].endswith("0.cross_attention") and one["name"] == "weights")
     table = page.locator(".tensors table")
     assert " × ".join(map(str, row["shape"])) in table.inner_text()
+    names = [box.get_attribute("aria-label") for box in page.locator(".figure .box").all()]
+    assert len(set(names)) == len(names)
+    assert "Decoder: Norm of cross-attention" in names
     for side, stack, output in (("Encoder", "encoder", "memory"), ("Decoder", "decoder", "hidden")):
         page.get_by_role("radio", name=f"{side}: Final norm").click()  # the model is pre-norm
         row = next(one for one in seen["shapes"] if one["path"] == stack and one["name"] == output)

@@ -107,9 +107,11 @@ function legend(shapes) {
 }
 
 function boxOf(box, choose) {
+  const sublayer = box.path?.split(".around_")[1]; // of which it is the normalisation
+  const name = `${box.x === LEFT ? "Encoder" : "Decoder"}: ${box.name}${sublayer ? ` of ${sublayer.replace("_", "-")}` : ""}`;
   return s(
     "g",
-    { class: `box ${box.kind}`, role: "radio", "aria-label": `${box.x === LEFT ? "Encoder" : "Decoder"}: ${box.name}`, on: { click: choose, keydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose()) } },
+    { class: `box ${box.kind}`, role: "radio", "aria-label": name, on: { click: choose, keydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose()) } },
     s("rect", { x: box.x - WIDE / 2, y: box.y - 15, width: WIDE, height: 30, rx: 6 }),
     s("text", { x: box.x, y: box.y, "text-anchor": "middle", "dominant-baseline": "central" }, box.name),
   );
