@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.choices import CHOICES, name_of
 from transformer_mt.config.load import load_config
+from transformer_mt.config.problems import _path_in_file
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import USER_FAULT, TmtError
 
@@ -55,6 +56,7 @@ def test_a_correct_config_is_read(tmp_path: Path) -> None:
         ("model: {dropout: 1.0}", "'model.dropout' is 1.0, but must be less than 1.0"),
         ("model: {dropout: .nan}", "'model.dropout' is NaN, but must be a finite number"),
         ("model: {norm: before}", "'model.norm' is \"before\", but must be one of 'pre', 'post'"),
+        ("decoding: {method: beem}", "'sample', 'mbr'; did you mean 'beam'?"),
         ("model: 3", "'model' is 3, but must be a mapping of keys"),
         ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false, or 'auto'"),
         ("decoding: {beam: 257}", "'decoding.beam' is 257, but must be at most 256"),
@@ -440,3 +442,9 @@ def test_aliases_that_double_at_each_level_take_no_time(errors_of, text: str, me
     start = time.process_time()
     assert any(message in line for line in errors_of(text))
     assert time.process_time() - start < 5, "without a limit it would be years"
+
+
+def test_a_choice_that_is_named_alone_lacks_its_key_and_is_not_missing_itself() -> None:
+    values = {"training": {"schedule": "restarts"}}
+    loc = ("training", "schedule", "options", "restarts", "cycle")
+    assert _path_in_file(loc, values, ends_in_key=True) == ("training", "schedule", "cycle")

@@ -85,7 +85,8 @@ training.optimizer: [adam, adma]
         "space.yaml:6: 'training.epsilon' needs a `low` above 0 with log: true",
         "space.yaml:7: 'model.d_ff' needs a list of values, or a range {low: ..., high: ...}",
         "space.yaml:8: 'model' needs `low` and `high`; write keys inside of a section with dots, such as model.d_model",
-        "space.yaml:9: 'training.optimizer' is \"adma\", but must be one of " + str([*CHOICES["optimizer"]])[1:-1],
+        "space.yaml:9: 'training.optimizer' is \"adma\", but must be one of "
+        f"{str([*CHOICES['optimizer']])[1:-1]}; did you mean 'adam'?",
     ]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor
 
+from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.data.batching import Batch
@@ -60,9 +61,8 @@ def saved_by_autograd(config: Config, machine: Machine, model: Any, shape: tuple
         {},
         {"norm": "post"},
         {"dropout": 0.0},
-        {"activation": "gelu"},
+        *({"activation": one} for one in get_args(ModelConfig.model_fields["activation"].annotation)),
         {"activation": "swiglu", "feed_forward_dropout": 0.1},
-        {"activation": "silu"},
         {"attention": "handmade", "norm_kernel": "handmade"},
         {"attention_dropout": 0.1},
         {"positions": "rotary", "normalization": "rms"},

@@ -152,7 +152,7 @@ def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) ->
         elif isinstance(values, list) and isinstance(part, int) and part < len(values):
             path.append(part)
             values = values[part]
-        elif ends_in_key and position == len(loc) - 1 and isinstance(part, str) and isinstance(values, dict):
+        elif ends_in_key and position == len(loc) - 1 and isinstance(part, str):
             path.append(part)
     return tuple(path)
 
@@ -226,7 +226,9 @@ def wanted_value(item: Mapping[str, Any]) -> str:
         names = str(context["expected"]).replace(" or ", ", ")
         is_mapping = isinstance(item.get("input"), dict)
         one = "one of " if "," in names else ""
-        return f"must be {'only the name, which is ' if is_mapping else ''}{one}{names}"
+        near = difflib.get_close_matches(str(item.get("input")), re.findall("'([^']+)'", names), n=1, cutoff=0.6)
+        meant = f"; did you mean {near[0]!r}?" if near and one else ""
+        return f"must be {'only the name, which is ' if is_mapping else ''}{one}{names}{meant}"
     wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
     return _PATTERNS.get(str(context.get("pattern")), wanted)
 

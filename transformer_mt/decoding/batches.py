@@ -24,7 +24,7 @@ from transformer_mt.decoding.budget import budget_for
 from transformer_mt.decoding.constraints import Constraints
 from transformer_mt.decoding.ensemble import Ensemble
 from transformer_mt.decoding.graphed import GraphedDecoder
-from transformer_mt.decoding.incremental import IncrementalDecoder
+from transformer_mt.decoding.incremental import IncrementalDecoder, require_same_steps
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, Step, pad
@@ -248,7 +248,9 @@ def translate_ids(
     """The best translation of each source (ids with the end token), without its end token; used by validation.
 
     The model is in eval mode during the search, and then in its previous mode again.
+    Raises TmtError if steps of a search compute something else than the model.
     """
+    require_same_steps(model.config)
     training = model.training
     model.eval()
     try:

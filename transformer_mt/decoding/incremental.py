@@ -18,11 +18,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding.attention_maps import attention_weights
 from transformer_mt.decoding.step import look_steps
 from transformer_mt.kernels.attention import attention_to_past, handmade_attention_to_past
 from transformer_mt.kernels.plain import plain
-from transformer_mt.kernels.repeated import require_known_attention
+from transformer_mt.kernels.repeated import require_equal, require_known_attention, small_twin
 from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
@@ -287,6 +288,20 @@ class IncrementalDecoder:
             is_last = index == len(cache.memory) - 1
             x_N1D, attention_NS = _layer_step(layer, x_N1D, cache, index, attend, self.with_attention and is_last)
         return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], attention_NS
+
+
+@torch.no_grad()
+def require_same_steps(config: ModelConfig) -> None:
+    """Raises TmtError unless steps compute what a model with these options does. Takes some milliseconds."""
+    model = small_twin(config)
+    source_BS, target_BT = (torch.tensor([ids]) for ids in ([4, 5, 6, 7], [8, 4, 7]))
+    decoder, found = IncrementalDecoder(model), list[Tensor]()
+    cache = decoder.start(source_BS)
+    for place in range(target_BT.shape[1]):
+        logits_BV, cache = decoder.step(target_BT[:, place], cache)
+        found.append(logits_BV)
+    known_BTV = model.generate_logits(model(source_BS, target_BT))
+    require_equal(torch.stack(found, dim=1), known_BTV, "search", "`_layer_step` in decoding/incremental.py")
 
 
 def _layer_step(

@@ -24,6 +24,7 @@ from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.given import checked_text
+from transformer_mt.decoding.incremental import require_same_steps
 from transformer_mt.decoding.interpreter import GPU_CHUNK, Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.pair_scorer import CHUNK
@@ -78,6 +79,7 @@ class Translator(Interpreter):
         super().__init__(first.config, first.source, first.target, decoding)
         self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
+        self._unchecked = [model.config for model in self.models]  # before the first search; shared by copies
         self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = computing.seed, computing.scored
         self.folders = [directory.folder for directory in directories]
@@ -177,6 +179,9 @@ class Translator(Interpreter):
         return method.tree
 
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
+        for config in [*self._unchecked]:
+            require_same_steps(config)
+        self._unchecked.clear()
         first_tag = self.target.first_tag
         return search(self.models, requests, self.decoding, self.seed, self.scored, first_tag=first_tag)
 

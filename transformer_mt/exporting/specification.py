@@ -65,7 +65,7 @@ def specification(model: Transformer, source: list[str], target: list[str], posi
 
 
 def _require_supported(config: ModelConfig) -> None:
-    problems = []
+    problems = [] if config.activation in _ACTIVATIONS else [f"model.activation: {config.activation}"]
     if config.epsilon_on == "deviation" and config.normalization == "layer":
         problems.append("model.epsilon_on: deviation")
     if config.positions == "rotary" and "rotary_dim" not in signature(TransformerEncoderSpec.__init__).parameters:

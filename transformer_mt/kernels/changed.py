@@ -41,8 +41,8 @@ def require_same_loss() -> None:
 
 
 def _has_same_attention() -> bool:
-    query_BHQK, key_BHMK, value_BHMK = (_numbers(2, 2, 5, 4, start=start) for start in (1, 2, 3))
-    mask_BHQM = _numbers(2, 1, 5, 5, start=4) > -0.9
+    query_BHQK, key_BHMK, value_BHMK = (numbers(2, 2, 5, 4, start=start) for start in (1, 2, 3))
+    mask_BHQM = numbers(2, 1, 5, 5, start=4) > -0.9
     mask_BHQM[:, :, 2] = False  # a query that may attend nowhere
     given = {"attn_mask": mask_BHQM}, {"attn_mask": None, "is_causal": True}
     known = [F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, **one) for one in given]
@@ -66,7 +66,7 @@ def _has_same_dropout(query_BHQK: Tensor, key_BHMK: Tensor) -> bool:
 
 
 def _has_same_norms() -> bool:
-    x_BTD, gamma_D, beta_D = _numbers(2, 3, 8), _numbers(8, start=5), _numbers(8, start=6)
+    x_BTD, gamma_D, beta_D = numbers(2, 3, 8), numbers(8, start=5), numbers(8, start=6)
     with torch.no_grad(), torch.device("cpu"):
         layer_norm = normalization.LayerNorm(8, 1e-5).double()
         rms_norm = normalization.RMSNorm(8, 1e-5).double()
@@ -79,15 +79,15 @@ def _has_same_norms() -> bool:
 
 
 def _has_same_loss() -> bool:
-    logits_NV, target_N = _numbers(3, 7), torch.tensor([0, 3, 6], device="cpu")
+    logits_NV, target_N = numbers(3, 7), torch.tensor([0, 3, 6], device="cpu")
     known = F.cross_entropy(logits_NV, target_N, label_smoothing=0.1, reduction="sum")
     return _equal([known], [label_smoothing.smoothed_cross_entropy(logits_NV, target_N, 0.1)])
 
 
-def _numbers(*shape: int, start: int = 0) -> Tensor:
+def numbers(*shape: int, start: int = 0) -> Tensor:
     """Any numbers, without a random generator: training draws from it."""
-    numbers = torch.arange(torch.Size(shape).numel(), dtype=torch.float64, device="cpu")
-    return (7 * numbers + start).sin().view(shape)
+    count_N = torch.arange(torch.Size(shape).numel(), dtype=torch.float64, device="cpu")
+    return (7 * count_N + start).sin().view(shape)
 
 
 def _equal(known: list[Tensor], own: list[Tensor]) -> bool:

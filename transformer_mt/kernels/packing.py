@@ -25,6 +25,7 @@ from torch.nn.attention import flex_attention as flex
 from transformer_mt.kernels.attention import cpu_attention
 from transformer_mt.kernels.linear import uses_narrow_product
 from transformer_mt.kernels.loss import matmul_dtype
+from transformer_mt.kernels.repeated import require_equal, require_known_attention, small_twin
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
@@ -145,6 +146,23 @@ def stream_hidden(
     for layer, memory in zip(decoder.layers, _memory_of_layers(decoder.layers, memory_SD), strict=True):
         x_TD = layers.decoder(layer, x_TD, inside, memory, attends.across)
     return decoder.final_norm(x_TD)
+
+
+@torch.no_grad()
+def require_same_streams(model: Transformer) -> None:
+    """Raises TmtError unless streams compute what the model does. Takes some milliseconds.
+
+    Raises NotImplementedError if this very model has more in an attention than its class.
+    """
+    require_known_attention(model)
+    twin = small_twin(model.config)
+    source_BS, target_BT = torch.tensor([[4, 5, 6], [7, 8, 4]]), torch.tensor([[8, 4], [5, 6]])
+    source, target = (
+        Spans(torch.arange(width).repeat(2), torch.arange(3, dtype=torch.int32) * width, width) for width in (3, 2)
+    )
+    found_1TD = packed_hidden(twin, source_BS.view(1, -1), target_BT.view(1, -1), source, target)
+    place = "`encoder_layer` and `decoder_layer` in kernels/packing.py"
+    require_equal(found_1TD.view(2, 2, -1), twin(source_BS, target_BT), "streams", place)
 
 
 def _embed(embedding: Embedding, ids_L: Tensor, spans: Spans) -> Tensor:

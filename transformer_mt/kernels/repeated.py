@@ -1,7 +1,13 @@
-"""What search and streams write out again instead of calling the model: the attention of its layers."""
+"""What search and streams write out again instead of calling the model: its layers, and the attention in them."""
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.errors import TmtError
+from transformer_mt.kernels.changed import numbers
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
 
@@ -24,3 +30,27 @@ def require_known_attention(model: Transformer) -> None:
                 f"{name} {what}, which search (decoding/incremental.py) and streams (kernels/packing.py) do not"
                 " compute: see `A variant of the model` in CONTRIBUTING.md"
             )
+
+
+def small_twin(config: ModelConfig) -> Transformer:
+    """A small model with these options and the readable parts, in float64. No weight is 0, so that each part counts."""
+    small = {"d_model": 8, "n_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 2}
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):  # its first weights are drawn, and replaced
+        model = Transformer(config.model_copy(update=small), 9, 9, max_positions=9).double().eval()
+    with torch.no_grad():
+        for number, parameter in enumerate(model.parameters()):
+            parameter.copy_(numbers(*parameter.shape, start=number))
+    return model
+
+
+def require_equal(own: Tensor, known: Tensor, what: str, place: str) -> None:
+    """Raises TmtError unless what repeats a model computes what the model does.
+
+    what: search or streams. place: the function that has to be changed, too
+    """
+    if not torch.allclose(own, known):
+        raise TmtError(
+            f"{what} would compute something else than the layers in model/, so a change of these would be lost",
+            place="transformer_mt/model",
+            remedy=f"Change {place} in the same way: see `A variant of the model` in CONTRIBUTING.md.",
+        )

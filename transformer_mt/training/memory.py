@@ -63,7 +63,7 @@ def activation_bytes(
     stream = itemsize if narrow else FLOAT
     copy = itemsize if itemsize < wide else 0
     # ReLU keeps only its output, which is also the input of the next layer.
-    inner_tensors = {"relu": 1, "gelu": 2, "silu": 2, "swiglu": 4}[sizes.activation]
+    inner_tensors = {"relu": 1, "swiglu": 4}.get(sizes.activation, 2)
     inner = (wide * (inner_tensors + bool(sizes.feed_forward_dropout)) + copy) * sizes.d_ff
     if not sizes.has_fused_norms:
         norms = 3 * FLOAT * d_model

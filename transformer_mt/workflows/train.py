@@ -26,7 +26,7 @@ from transformer_mt.evaluation.report import Report, chance, size
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.changed import require_same_loss
-from transformer_mt.kernels.repeated import require_known_attention
+from transformer_mt.kernels.packing import require_same_streams
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events, Write
 from transformer_mt.reporting.program import program_name, quoted
@@ -212,7 +212,7 @@ class TrainingJob:
         try:
             model = build_model(self.config, len(source), len(target), self.machine.device)
             if self.config.training.packing:
-                require_known_attention(model)
+                require_same_streams(model)
             if self.parent is not None and self.machine.world.from_main(lambda: not self.run.checkpoints.steps()):
                 load_weights(model, self._weights_of_parent(model, self.parent), self.parent.name)
             freeze(model, self.config.training.freeze)
