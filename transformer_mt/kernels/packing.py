@@ -22,10 +22,11 @@ import torch
 from torch import Tensor
 from torch.nn.attention import flex_attention as flex
 
+from transformer_mt.errors import TmtError
 from transformer_mt.kernels.attention import cpu_attention
 from transformer_mt.kernels.linear import uses_narrow_product
 from transformer_mt.kernels.loss import matmul_dtype
-from transformer_mt.kernels.repeated import require_equal, require_known_attention, small_twin
+from transformer_mt.kernels.repeated import require_known_attention, small_twin
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.layers import DecoderLayer, EncoderLayer
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
@@ -161,8 +162,13 @@ def require_same_streams(model: Transformer) -> None:
         Spans(torch.arange(width).repeat(2), torch.arange(3, dtype=torch.int32) * width, width) for width in (3, 2)
     )
     found_1TD = packed_hidden(twin, source_BS.view(1, -1), target_BT.view(1, -1), source, target)
-    place = "`encoder_layer` and `decoder_layer` in kernels/packing.py"
-    require_equal(found_1TD.view(2, 2, -1), twin(source_BS, target_BT), "streams", place)
+    if not torch.allclose(found_1TD.view(2, 2, -1), twin(source_BS, target_BT)):
+        raise TmtError(
+            "streams would compute something else than the layers in model/, so a change of these would be lost",
+            place="transformer_mt/model",
+            remedy="Change kernels/packing.py in the same way (see `A variant of the model` in CONTRIBUTING.md), or set"
+            " training.packing: false.",
+        )
 
 
 def _embed(embedding: Embedding, ids_L: Tensor, spans: Spans) -> Tensor:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.errors import TmtError
 from transformer_mt.kernels.changed import numbers
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
@@ -41,16 +39,3 @@ def small_twin(config: ModelConfig) -> Transformer:
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(numbers(*parameter.shape, start=number))
     return model
-
-
-def require_equal(own: Tensor, known: Tensor, what: str, place: str) -> None:
-    """Raises TmtError unless what repeats a model computes what the model does.
-
-    what: search or streams. place: the function that has to be changed, too
-    """
-    if not torch.allclose(own, known):
-        raise TmtError(
-            f"{what} would compute something else than the layers in model/, so a change of these would be lost",
-            place="transformer_mt/model",
-            remedy=f"Change {place} in the same way: see `A variant of the model` in CONTRIBUTING.md.",
-        )
