@@ -30,6 +30,13 @@ def test_every_figure_is_that_of_sacrebleus_command_line(systems, write, sacrebl
     assert score(systems.good, systems.references)["bleu"].line.endswith(results[0]["verbose_score"])
 
 
+def test_metrics_have_sacrebleus_names_in_tables():
+    scores = score(["a b"], ["a b"], metrics=[*metrics.METRICS])
+    assert {name: one.name for name, one in scores.items()} == {
+        name: one.title for name, one in metrics.METRICS.items()
+    }
+
+
 def test_scores_with_several_references_are_those_of_sacrebleus_command_line(systems, write, sacrebleu):
     files = write("references", systems.references), write("others", systems.bad), "-i", write("good", systems.good)
     results = sacrebleu(*files, "-m", "bleu", "chrf", "ter")

@@ -6,17 +6,20 @@ import json
 import re
 import statistics
 import sys
+from importlib import reload
 
 import pytest
 import torch
 import yaml
+from sacrebleu.metrics.chrf import CHRF
 from safetensors.torch import save_file
 from scipy.stats import ttest_ind
 
 from transformer_mt import TmtError, compare_runs
-from transformer_mt.cli import main
+from transformer_mt.cli import compare, main
 from transformer_mt.config.load import dump_config, load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.evaluation.metrics import METRICS, Metric
 
 CORPUS = [{"path": "train.tsv", "sha256": "a" * 64}]
 
@@ -441,6 +444,30 @@ def test_the_scores_to_show_are_chosen(make, tmt):
         code, out, error = tmt(*arguments)
         assert (code, out) == (2, "")
         assert message in error
+
+
+@pytest.fixture
+def another():
+    """A metric that only the table of metrics knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        scorer = Metric("chrF2+", lambda *_: CHRF(word_order=1), by_default=False)
+        patch.setitem(METRICS, "chrf+", scorer)
+        reload(compare)  # its help is made when it is imported
+        yield
+    reload(compare)
+
+
+def test_a_metric_of_the_table_is_known_to_the_command_and_its_help(make, tmt, another):
+    _, out, _ = tmt("--help")
+    assert "bleu, chrf, ter, chrf+;" in " ".join(out.split())
+    for name, value, signature in (("a", 60.0, "1"), ("b", 61.0, "2")):
+        make(name, scores={"test": {"bleu": 40.0, "chrf+": value, "signatures": {"bleu": "13a", "chrf+": signature}}})
+    _, out, error = tmt("--metric", "chrf+")
+    assert out.splitlines()[0].endswith("  test chrF2+")
+    assert [line.split()[-1] for line in out.splitlines()[1:3]] == ["60.00", "61.00"]
+    assert "b and a have other forms of chrF2+" in error
+    make("c", scores=_scores(41.0))
+    assert "--metric: no run has chrF2+ here" in tmt("runs/c", "--metric", "chrf+")[2]
 
 
 def test_scores_that_were_made_in_different_ways_have_no_signature_below(make, tmt):

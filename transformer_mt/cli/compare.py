@@ -10,9 +10,10 @@ import typer
 from transformer_mt.cli.completion import runs as known_runs
 from transformer_mt.cli.options import JsonOption, print_json
 from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.metrics import METRICS
 
 _TEST_SETS = "Show the scores of this test set; repeat it for several. Default: all."
-_METRICS = "Show this metric: bleu, chrf, ter; repeat it for several. Default: the first that a run has."
+_METRICS = f"Show this metric: {', '.join(METRICS)}; repeat it for several. Default: the first that a run has."
 _FORMAT = "Form of the tables; latex needs the package booktabs."
 _RUNS = "Folders of runs, such as runs/NAME. Default: all in runs/."
 

@@ -30,12 +30,8 @@ ConfigOption = Annotated[
 ]
 _RUN = "Folder of the run, such as runs/NAME. Default: the run that finished last."
 RunOption = Annotated[Path | None, typer.Option("--run", metavar="DIR", help=_RUN, autocompletion=completion.runs)]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a config key, such as training.max_epochs=5; repeatable."
-    ),
-]
+_SET = "Override a config key, such as training.max_epochs=5; repeatable."
+SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_SET)]
 DeviceOption = Annotated[
     str,
     typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1 or mps.", autocompletion=completion.devices),

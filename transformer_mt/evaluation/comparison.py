@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_mt.evaluation.metrics import METRICS, make_metric
+from transformer_mt.evaluation.metrics import BY_DEFAULT, METRICS, make_metric
 from transformer_mt.evaluation.scores import check_parallel
 
 SAMPLES = 1000
@@ -43,7 +43,8 @@ class Comparison:
         """better or worse than the baseline; empty if the difference is not significant."""
         if not self.significant:
             return ""
-        return "better" if (self.system > self.baseline) != (self.metric == "TER") else "worse"
+        lower_is_better = any(one.lower_is_better for one in METRICS.values() if one.title == self.metric)
+        return "better" if (self.system > self.baseline) != lower_is_better else "worse"
 
 
 def compare(
@@ -51,7 +52,7 @@ def compare(
     system: Sequence[str],
     references: Sequence[str],
     language: str = "",
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = BY_DEFAULT,
     samples: int = SAMPLES,
     others: Sequence[Sequence[str]] = (),
 ) -> dict[str, Comparison]:
@@ -77,7 +78,7 @@ def intervals(
     system: Sequence[str],
     references: Sequence[str],
     language: str = "",
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = BY_DEFAULT,
     others: Sequence[Sequence[str]] = (),
 ) -> dict[str, float]:
     """Half the width of the 95 % confidence interval of each score: very many sentences of this kind would score in it.

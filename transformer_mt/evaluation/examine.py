@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_mt.evaluation.comparison import compare, intervals
-from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer, bleu_tokens
+from transformer_mt.evaluation.metrics import BY_DEFAULT, bleu_tokenizer, bleu_tokens
 from transformer_mt.evaluation.report import Report
 from transformer_mt.evaluation.scores import BleuOfTokens, Tokens, bleu_table, literature_bleu, score
 from transformer_mt.evaluation.sentences import best_and_worst, by_length, length_ratio, nearest
@@ -53,7 +53,7 @@ class System:
     search: str = ""
 
 
-def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: BleuOfTokens | None = None) -> Report:
+def examine(system: System, metrics: Sequence[str] = BY_DEFAULT, bleu_of_tokens: BleuOfTokens | None = None) -> Report:
     """The report of a system. With `bleu_of_tokens` (see `bleu_table`) it includes the table of n-gram orders.
 
     Raises TmtError if the numbers of lines differ or there are no lines.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from transformer_mt.config.languages import WITHOUT_SPACES, two_letters
 
 if TYPE_CHECKING:
-    from sacrebleu.metrics.base import Metric
+    from sacrebleu.metrics.base import Metric as Scorer
 
-METRICS = ("bleu", "chrf", "ter")
 _DEFAULT = "13a"
 _BY_LANGUAGE = {  # sacreBLEU's tokenizer, the modules that it imports, the extra that installs them
     "zh": ("zh", (), ""),
@@ -70,22 +69,53 @@ def notice_of(language: str, references: Sequence[str]) -> str:
     return bleu_tokenizer(language).notice
 
 
-def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Metric:
-    """One of METRICS with sacreBLEU's defaults. lowercase: ignore case (TER always does).
+@dataclass(frozen=True)
+class Metric:
+    """How translations are scored.
 
-    TER splits Chinese and Japanese into characters: without that, a whole sentence would be one word.
+    title:      in tables: the name that sacreBLEU writes in front of a score
+    make:       its scorer in sacreBLEU, for a language (ISO code; "" if unknown), and whether case is ignored
+    by_default: whether it is computed if no metric is named
     """
+
+    title: str
+    make: Callable[[str, bool], Scorer]
+    by_default: bool = True
+    lower_is_better: bool = False
+
+
+def _bleu(language: str, lowercase: bool) -> Scorer:
     from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(tokenize=bleu_tokenizer(language).name, lowercase=lowercase)
+
+
+def _chrf(language: str, lowercase: bool) -> Scorer:
     from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(lowercase=lowercase)
+
+
+def _ter(language: str, lowercase: bool) -> Scorer:
+    """It always ignores case, and splits Chinese and Japanese into characters: otherwise a sentence would be a word."""
     from sacrebleu.metrics.ter import TER
 
-    if name == "bleu":
-        return BLEU(tokenize=bleu_tokenizer(language).name, lowercase=lowercase)
-    if name == "chrf":
-        return CHRF(lowercase=lowercase)
-    assert name == "ter", name
     splits = two_letters(language) in ("zh", "yue", "ja")
     return TER(normalized=splits, asian_support=splits)
+
+
+# By their names in options, in JSON and in scores.json. All else that knows a metric reads it here.
+METRICS = {
+    "bleu": Metric("BLEU", _bleu),
+    "chrf": Metric("chrF2", _chrf),
+    "ter": Metric("TER", _ter, lower_is_better=True),
+}
+BY_DEFAULT = tuple(name for name, one in METRICS.items() if one.by_default)
+
+
+def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Scorer:
+    """The scorer of one of METRICS, with sacreBLEU's defaults. lowercase: ignore case (TER always does)."""
+    return METRICS[name].make(language, lowercase)
 
 
 def bleu_tokens(lines: Sequence[str], language: str = "") -> list[list[str]]:

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from transformer_mt.errors import visible
 from transformer_mt.evaluation.comparison import Comparison
-from transformer_mt.evaluation.metrics import METRICS
+from transformer_mt.evaluation.metrics import BY_DEFAULT
 from transformer_mt.evaluation.scores import ORDERS, BleuTable, Score
 from transformer_mt.evaluation.sentences import Bucket, Example
 
@@ -65,11 +65,11 @@ class Report:
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain values. All keys are always present; None: not requested."""
+    """The report as plain values. All keys but those of further metrics are always present; None: not requested."""
     bleu = report.scores.get("bleu")
     lowercased, literature = report.lowercased, report.literature
     return {
-        **{name: report.scores[name].value if name in report.scores else None for name in METRICS},
+        **{name: report.scores[name].value if name in report.scores else None for name in _keys(report)},
         "intervals": report.intervals or None,
         "signature": bleu.signature if bleu else next((one.signature for one in report.scores.values()), None),
         "signatures": {name: one.signature for name, one in report.scores.items()},
@@ -95,6 +95,11 @@ def as_json(report: Report) -> dict[str, Any]:
         }
         or None,
     }
+
+
+def _keys(report: Report) -> list[str]:
+    """The metrics that its JSON has: those by default, and what else was requested."""
+    return list(dict.fromkeys((*BY_DEFAULT, *report.scores)))
 
 
 def as_text(report: Report) -> str:
@@ -208,7 +213,8 @@ def _examples(which: str, examples: Sequence[Example], test_set: str) -> str:
 
 def directions_as_json(reports: Mapping[str, Report]) -> dict[str, Any]:
     """The mean of each metric, and the report of each direction as `as_json` writes it."""
-    values = {name: [one.scores[name].value for one in reports.values() if name in one.scores] for name in METRICS}
+    keys = dict.fromkeys(name for one in reports.values() for name in _keys(one))
+    values = {name: [one.scores[name].value for one in reports.values() if name in one.scores] for name in keys}
     return {
         "mean": {name: sum(some) / len(some) if len(some) == len(reports) else None for name, some in values.items()},
         "directions": {name: as_json(one) for name, one in reports.items()},

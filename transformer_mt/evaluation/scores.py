@@ -1,4 +1,4 @@
-"""Scores of a whole test set: BLEU, chrF and TER on natural text, and BLEU of single n-gram orders on tokens.
+"""Scores of a whole test set: by each metric on natural text, and BLEU of single n-gram orders on tokens.
 
 sacreBLEU computes every score, with a signature that lets others repeat it. The table of n-gram orders is computed by a
 function that the caller passes (`bleu_of_tokens` in text/vocabulary.py, which many tutorials use).
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.config.languages import two_letters
 from transformer_mt.errors import TmtError
-from transformer_mt.evaluation.metrics import METRICS, make_metric
+from transformer_mt.evaluation.metrics import BY_DEFAULT, make_metric
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -25,7 +25,7 @@ ORDERS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Score:
-    """One score in percent. name: BLEU, chrF2 or TER, as in sacreBLEU. line: the standard form with the signature."""
+    """One score in percent. name: as in sacreBLEU, such as BLEU. line: the standard form with the signature."""
 
     name: str
     value: float
@@ -40,7 +40,7 @@ def score(
     hypotheses: Sequence[str],
     references: Sequence[str],
     language: str = "",
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = BY_DEFAULT,
     *,
     lowercase: bool = False,
     others: Sequence[Sequence[str]] = (),

@@ -30,7 +30,6 @@ from transformer_mt.workflows.comparing.summary import (
     with_corpus_keys,
 )
 from transformer_mt.workflows.comparing.tables import (
-    NAMES,
     UNKNOWN,
     ScoreColumn,
     how_made,
@@ -80,7 +79,7 @@ class RunComparison:
 
         form:      text (aligned for a terminal), markdown, or latex (with its package booktabs)
         test_sets: whose scores to show; none: all
-        metrics:   bleu, chrf, ter; none: of each test set the first one that a run has
+        metrics:   names in evaluation/metrics.py; none: of each test set the first one that a run has
         Raises TmtError if no run has such scores, or if there is no such form.
         """
         if form not in _TITLES:
@@ -197,7 +196,7 @@ def _incomparable(runs: Sequence[RunSummary], origins: Sequence[Origin]) -> Iter
             ways = [made_in(entry, measure) for entry in having.values()]
             for key, text in _WAYS.items():
                 values = [str(way[key]) if key == "weights" or way[key] else "" for way in ways]
-                text = text.replace("{name}", NAMES[measure])
+                text = text.replace("{name}", MEASURES[measure].title)
                 said |= {f"{test_set}: {one}" for one in _others(text, list(having), values)}
         yield from sorted(said)
 

@@ -24,7 +24,7 @@ from transformer_mt.decoding.searches.base import option_of
 from transformer_mt.errors import TmtError, check_type, number_of
 from transformer_mt.evaluation.comparison import FEWEST
 from transformer_mt.evaluation.examine import System, examine
-from transformer_mt.evaluation.metrics import METRICS, notice_of
+from transformer_mt.evaluation.metrics import BY_DEFAULT, METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import moses_tokenized
@@ -51,7 +51,7 @@ def evaluate(
     split: str | None = None,
     files: TestFiles | None = None,
     baseline: str | File = None,
-    metrics: str | Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = BY_DEFAULT,
     tokenized: bool = False,
     language: str | None = None,
     search: Mapping[str, Any] | None = None,
@@ -85,7 +85,7 @@ def evaluate_directions(
     split: str | None = None,
     files: TestFiles | None = None,
     baseline: str | File = None,
-    metrics: str | Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = BY_DEFAULT,
     tokenized: bool = False,
     language: str | None = None,
     search: Mapping[str, Any] | None = None,
@@ -135,7 +135,7 @@ class Evaluation:
     translators: Translators
     baseline: File = None
     changes: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Sequence[str] = METRICS
+    metrics: Sequence[str] = BY_DEFAULT
     tokenized: bool = False
     language: str | None = None
     with_loss: bool = True
@@ -162,7 +162,7 @@ class Evaluation:
         metrics = [metrics] if isinstance(metrics, str) else list(metrics)
         if not metrics:
             raise TmtError("no metric is named", remedy=f"Name some of {', '.join(METRICS)}.")
-        if unknown := [name for name in metrics if name not in METRICS]:
+        if unknown := [name for name in metrics if name not in [*METRICS]]:
             raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
         check_files(split, files)
         _check_settings(changes, computing, files.hypothesis, baseline, language)

@@ -64,7 +64,7 @@ class RunSummary:
     seconds:   of training, without validations
     loss:      validation loss in nats per token, where the validation was best
     bleu:      greedy BLEU of the same validation
-    scores:    by test set: `bleu`, `chrf` and `ter` with signatures, search settings and date, as in scores.json. Of
+    scores:    by test set: `bleu` and other metrics with signatures, search settings and date, as in scores.json. Of
                several searches that of the config, otherwise the newest. Of several directions also the mean
     settings:  those that differ between the compared runs, by key; None if its config cannot be read
     """

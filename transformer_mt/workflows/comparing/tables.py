@@ -15,7 +15,6 @@ from transformer_mt.workflows.comparing.differences import Difference, GroupDiff
 from transformer_mt.workflows.comparing.groups import SEED, SeedGroup, Spread, made_in
 from transformer_mt.workflows.comparing.summary import RunSummary
 
-NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 _MEANS = "Mean and standard deviation of runs that differ only in their seed"
 _DIFFERENCES = "Difference from {}: ± half its 95 % confidence interval over seeds (Welch's t-test)"
 UNKNOWN = "-"
@@ -81,17 +80,17 @@ def score_columns(runs: Sequence[RunSummary], wanted: Sequence[str], metrics: Se
     if unknown := [one for one in wanted if one not in {*known, *known.values()}]:
         remedy = f"There are: {', '.join(map(visible, known.values()))}." if known else "Score them:  tmt evaluate"
         raise TmtError(f"no run has scores of {visible(unknown[0])}", place="--test-set", remedy=remedy)
-    if unknown := [one for one in metrics if one not in MEASURES]:
+    if unknown := [one for one in metrics if one not in [*MEASURES]]:
         raise TmtError(f"no metric {unknown[0]!r}", place="--metric", remedy=f"There are: {', '.join(MEASURES)}.")
     found = []
     for test_set, name in known.items():
         having = [measure for measure in MEASURES if any(measure in run.scores.get(test_set, {}) for run in runs)]
         if not wanted or test_set in wanted or name in wanted:
             measures = [one for one in dict.fromkeys(metrics) if one in having] if metrics else having[:1]
-            found += [ScoreColumn(f"{visible(name)} {NAMES[one]}", test_set, one) for one in measures]
+            found += [ScoreColumn(f"{visible(name)} {MEASURES[one].title}", test_set, one) for one in measures]
     if missing := [one for one in metrics if one not in {column.measure for column in found}]:
-        remedy = f"Score them:  tmt evaluate --{missing[0]}"
-        raise TmtError(f"no run has {NAMES[missing[0]]} here", place="--metric", remedy=remedy)
+        name, title = missing[0], MEASURES[missing[0]].title
+        raise TmtError(f"no run has {title} here", place="--metric", remedy=f"Score them:  tmt evaluate --{name}")
     return found
 
 
