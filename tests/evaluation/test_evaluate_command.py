@@ -22,7 +22,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import FORMAT, Manifest, settings_of
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.translator import Translator
-from transformer_mt.evaluation.metrics import bleu_tokens
+from transformer_mt.evaluation.metrics import BY_DEFAULT, bleu_tokens
 from transformer_mt.evaluation.scores import score
 from transformer_mt.kernels.build import build_model
 from transformer_mt.text.codec import Codec, Segmenter
@@ -131,6 +131,21 @@ class TestFiles:
         code, out, err = tmt(*files, "--plot", tmp_path / "scores.png")
         assert (code, out) == (2, expected)
         assert f"tmt: {tmp_path / 'scores.png'}: the disk is full" in err
+
+    def test_chrf_plus_plus_is_that_of_sacrebleu_and_only_computed_if_it_is_named(self, tmt, files, sacrebleu):
+        expected = sacrebleu(files[3], "-i", files[1], "-m", "chrf", "--chrf-word-order", 2)
+        code, out, _ = tmt(*files, "--metric", "chrf++", "--chrf", "--metric", "chrf", "--json")
+        values = json.loads(out)
+        assert (code, values["chrf++"]) == (0, pytest.approx(expected["score"], abs=1e-7))
+        assert values["signatures"]["chrf++"] == expected["signature"]
+        assert [*values["signatures"]] == [*values["intervals"]] == ["chrf", "chrf++"]
+        assert "chrf++" not in json.loads(tmt(*files, "--json")[1])
+        code, _, err = tmt(*files, "--metric", "chrf3")
+        assert (code, err) == (2, "tmt: unknown metric 'chrf3'\n  Use one of bleu, chrf, ter, chrf++.\n")
+
+    def test_metrics_that_are_computed_by_default_have_an_option(self, tmt):
+        _, out, _ = tmt("--help")
+        assert re.findall(r"^  --(\w+)", out, re.MULTILINE)[:4] == [*BY_DEFAULT, "metric"]
 
     def test_people_get_text_that_begins_with_the_scores(self, tmt, files, systems):
         code, out, err = tmt(*files)

@@ -213,6 +213,7 @@ def test_the_random_numbers_and_threads_of_the_caller_are_left_alone(
     ("call", "message"),
     [
         (lambda model, folder: tmt.evaluate(model, metrics="blue"), "unknown metric 'blue'"),
+        (lambda model, folder: tmt.evaluate(model, metrics=[["bleu"]]), r"unknown metric '\['bleu'\]'"),
         (
             lambda model, folder: tmt.evaluate(model, search={"method": "bogus"}),
             f"method is \"bogus\", but must be one of '{next(iter(CHOICES['search']))}'",

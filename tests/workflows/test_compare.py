@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from scipy.stats import ttest_ind
 
 from transformer_mt import TmtError, compare_runs
-from transformer_mt.cli import compare, main
+from transformer_mt.cli import compare, evaluate, main
 from transformer_mt.config.load import dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.evaluation.metrics import METRICS, Metric
@@ -438,7 +438,7 @@ def test_the_scores_to_show_are_chosen(make, tmt):
     for arguments, message in (
         (("--test-set", "tset"), "--test-set: no run has scores of tset\n  There are: test, dev.en."),
         (("--test-set", "test", "--metric", "ter"), "--metric: no run has TER here\n  Score them:  tmt evaluate --ter"),
-        (("--metric", "comet"), "--metric: no metric 'comet'\n  There are: bleu, chrf, ter."),
+        (("--metric", "comet"), "--metric: no metric 'comet'\n  There are: bleu, chrf, ter, chrf++."),
         (("--json", "--metric", "ter"), "--json has all scores"),
     ):
         code, out, error = tmt(*arguments)
@@ -452,14 +452,20 @@ def another():
     with pytest.MonkeyPatch.context() as patch:
         scorer = Metric("chrF2+", lambda *_: CHRF(word_order=1), by_default=False)
         patch.setitem(METRICS, "chrf+", scorer)
-        reload(compare)  # its help is made when it is imported
+        list(map(reload, (compare, evaluate)))  # their help is made when they are imported
         yield
-    reload(compare)
+    list(map(reload, (compare, evaluate)))
 
 
-def test_a_metric_of_the_table_is_known_to_the_command_and_its_help(make, tmt, another):
-    _, out, _ = tmt("--help")
-    assert "bleu, chrf, ter, chrf+;" in " ".join(out.split())
+def test_a_metric_of_the_table_is_known_to_the_commands_and_their_help(make, tmt, another, tmp_path, capsys):
+    for command in ("compare", "evaluate"):
+        main.main([command, "--help"])
+        assert f": {', '.join(METRICS)}; repeat it" in " ".join(capsys.readouterr().out.split())
+    (tmp_path / "lines").write_text("a cat\n")
+    scored = ["evaluate", "--hypothesis", "lines", "--reference", "lines", "--metric", "chrf+", "--json"]
+    assert main.main(scored) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert (values["chrf+"], values["chrf"], [*values["signatures"]]) == (pytest.approx(100), None, ["chrf+"])
     for name, value, signature in (("a", 60.0, "1"), ("b", 61.0, "2")):
         make(name, scores={"test": {"bleu": 40.0, "chrf+": value, "signatures": {"bleu": "13a", "chrf+": signature}}})
     _, out, error = tmt("--metric", "chrf+")
@@ -467,7 +473,8 @@ def test_a_metric_of_the_table_is_known_to_the_command_and_its_help(make, tmt, a
     assert [line.split()[-1] for line in out.splitlines()[1:3]] == ["60.00", "61.00"]
     assert "b and a have other forms of chrF2+" in error
     make("c", scores=_scores(41.0))
-    assert "--metric: no run has chrF2+ here" in tmt("runs/c", "--metric", "chrf+")[2]
+    _, _, error = tmt("runs/c", "--metric", "chrf+")
+    assert "--metric: no run has chrF2+ here\n  Score them:  tmt evaluate --metric chrf+\n" in error
 
 
 def test_scores_that_were_made_in_different_ways_have_no_signature_below(make, tmt):

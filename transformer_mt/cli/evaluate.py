@@ -29,12 +29,13 @@ from transformer_mt.cli.options import (
     print_json,
 )
 from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.metrics import BY_DEFAULT, METRICS
 
 if TYPE_CHECKING:
     from transformer_mt.evaluation.report import Report
 
 File = Path | None
-_METRICS = ("bleu", "chrf", "ter")
+_METRIC = f"This metric: {', '.join(METRICS)}; repeat it for several."
 _SPLIT = "Split of the model's data, such as validation. Default: the first test set."
 _SOURCE = "Sentences to translate instead of a split."
 _REFERENCE = "Reference translations of --source, line by line. Repeat for several references."
@@ -53,6 +54,7 @@ def evaluate(
     bleu: Annotated[bool, typer.Option("--bleu", help="BLEU. Default: BLEU, chrF and TER.")] = False,
     chrf: Annotated[bool, typer.Option("--chrf", help="chrF.")] = False,
     ter: Annotated[bool, typer.Option("--ter", help="TER (translation edit rate).")] = False,
+    metric: Annotated[list[str] | None, typer.Option("--metric", metavar="NAME", help=_METRIC)] = None,
     model: ModelsOption = None,
     to: ToOption = None,
     from_: FromOption = None,
@@ -88,18 +90,17 @@ def evaluate(
     check_outputs(read, (STDOUT, output, plot), model)
     if output is not None and hypothesis is not None:
         raise TmtError("--output writes translations, and --hypothesis has them already", remedy="Remove one of them.")
-    search = {"method": "mbr" if mbr else None, "beam": beam, "length_penalty": length_penalty}
-    search |= {"samples": samples, "utility": utility}
+    search = {"beam": beam, "length_penalty": length_penalty, "samples": samples, "utility": utility}
     with opened(output) if output is not None else nullcontext() as stream:
         reports = evaluate_directions(
             model or (),
             split=split,
             files=TestFiles(source, one, hypothesis, tokenized_reference, others),
             baseline=baseline,
-            metrics=[name for name, chosen in zip(_METRICS, (bleu, chrf, ter), strict=True) if chosen] or _METRICS,
+            metrics=["bleu"] * bleu + ["chrf"] * chrf + ["ter"] * ter + (metric or []) or BY_DEFAULT,
             tokenized=tokenized,
             language=language,
-            search=search,
+            search={"method": "mbr" if mbr else None, **search},
             computing=Computing(device=device, threads=threads, scored=False, weights=weights),
             wanted=Wanted(to, from_, zero_shot),
             several=plot is None and output is None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ class Metric:
 
     title:      in tables: the name that sacreBLEU writes in front of a score
     make:       its scorer in sacreBLEU, for a language (ISO code; "" if unknown), and whether case is ignored
-    by_default: whether it is computed if no metric is named
+    by_default: whether it is computed if no metric is named; `tmt evaluate` has an option for each of these
     """
 
     title: str
@@ -90,10 +91,10 @@ def _bleu(language: str, lowercase: bool) -> Scorer:
     return BLEU(tokenize=bleu_tokenizer(language).name, lowercase=lowercase)
 
 
-def _chrf(language: str, lowercase: bool) -> Scorer:
+def _chrf(language: str, lowercase: bool, word_order: int = 0) -> Scorer:
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(lowercase=lowercase)
+    return CHRF(lowercase=lowercase, word_order=word_order)
 
 
 def _ter(language: str, lowercase: bool) -> Scorer:
@@ -109,6 +110,7 @@ METRICS = {
     "bleu": Metric("BLEU", _bleu),
     "chrf": Metric("chrF2", _chrf),
     "ter": Metric("TER", _ter, lower_is_better=True),
+    "chrf++": Metric("chrF2++", partial(_chrf, word_order=2), by_default=False),
 }
 BY_DEFAULT = tuple(name for name, one in METRICS.items() if one.by_default)
 

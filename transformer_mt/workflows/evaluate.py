@@ -164,6 +164,7 @@ class Evaluation:
             raise TmtError("no metric is named", remedy=f"Name some of {', '.join(METRICS)}.")
         if unknown := [name for name in metrics if name not in [*METRICS]]:
             raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
+        metrics = list(dict.fromkeys(metrics))
         check_files(split, files)
         _check_settings(changes, computing, files.hypothesis, baseline, language)
         needed = models != () or files.hypothesis is None or files.reference is None

@@ -89,8 +89,10 @@ def score_columns(runs: Sequence[RunSummary], wanted: Sequence[str], metrics: Se
             measures = [one for one in dict.fromkeys(metrics) if one in having] if metrics else having[:1]
             found += [ScoreColumn(f"{visible(name)} {MEASURES[one].title}", test_set, one) for one in measures]
     if missing := [one for one in metrics if one not in {column.measure for column in found}]:
-        name, title = missing[0], MEASURES[missing[0]].title
-        raise TmtError(f"no run has {title} here", place="--metric", remedy=f"Score them:  tmt evaluate --{name}")
+        name, metric = missing[0], MEASURES[missing[0]]
+        option = f"--{name}" if metric.by_default else f"--metric {name}"
+        problem = f"no run has {metric.title} here"
+        raise TmtError(problem, place="--metric", remedy=f"Score them:  tmt evaluate {option}")
     return found
 
 
