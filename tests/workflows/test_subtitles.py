@@ -11,6 +11,7 @@ import pytest
 from tests.growth import assert_grows
 from tests.workflows.test_documents import ENGINES, WORDS, Fake, backwards, louder, same
 from transformer_mt.cli import main
+from transformer_mt.text.documents.base import columns
 from transformer_mt.workflows.documents import translate_document
 
 TIMES = re.compile(r"[\d:,.]+ --> .*")
@@ -78,6 +79,19 @@ def read(document: str) -> list[str]:
         (cues("그 개는", "커요.", "작아요."), ["그 개는 커요.", "작아요."]),
         (cues("犬は\n走る。", "猫が、", "寝る。"), ["犬は走る。", "猫が、寝る。"]),
         (cues("1984", "...", "Ein Hund."), ["Ein Hund."]),
+        (cues("Es war", "1984", "ein gutes Jahr.", "Ende."), ["Es war", "ein gutes Jahr.", "Ende."]),
+        (cues("고양이는 작아요", "개는 커요", "네?", "네!"), ["고양이는 작아요", "개는 커요", "네?", "네!"]),
+        (cues("고양이는", "작아요.", "네.", pause=2), ["고양이는", "작아요.", "네."]),  # no small letter says more
+        (
+            cues("مرحبا.\u200f", "كيف الحال.\u200f", "\u202bنعم.\u202c"),
+            ["مرحبا.\u200f", "كيف الحال.\u200f", "\u202bنعم.\u202c"],
+        ),
+        (cues("{\\an8}Zum Hund", "wo ist er,", "der Hund.", "Da."), ["Zum Hund", "wo ist er, der Hund.", "Da."]),
+        (cues("Ende", "wir fangen an.", "Ja.", pause=-0.5), ["Ende", "wir fangen an.", "Ja."]),  # at the same time
+        (cues("Hund --> Katze und", "Haus.", "Ende."), ["Hund --> Katze und Haus.", "Ende."]),
+        (cues("<i>- Ein Hund und</i>", "<i>eine Katze.</i>", "Ende."), ["Ein Hund und eine Katze.", "Ende."]),
+        (cues("dass <i>ein Hund", "kommt.</i>", "Ende."), ["dass ein Hund kommt.", "Ende."]),
+        (cues("Ein Hund<br/>läuft.", "--und dann."), ["Ein Hund läuft.", "und dann."]),
     ],
 )
 def test_a_sentence_is_read_as_a_whole(document: str, lines: list[str]) -> None:
@@ -95,7 +109,7 @@ def test_a_sentence_is_shared_out_among_its_subtitles() -> None:
     ("source", "texts"),
     [
         (["Der Hund, den viele", "sah, schlief."], ["the dog that we noticed yesterday,", "was small"]),
-        (["Die Mutter hat hier", "ein Buch gelesen, oder?"], ["the mother read", "the book at the library"]),
+        (["Die Mutter hat hier", "ein Buch gelesen, oder."], ["the mother read", "the book at the library"]),
     ],
 )
 def test_a_subtitle_ends_after_a_comma_that_is_near_and_not_after_a_short_word(
@@ -120,6 +134,57 @@ def test_a_long_line_is_divided() -> None:
     lines = texts_of(translate_document(document, doubled, "subtitles").text)[0].split("\n")
     assert len(lines) == 3
     assert max(map(len, lines)) <= 46
+
+
+@pytest.mark.parametrize("answer", ["一匹の犬と一匹の猫が公園を走っています。" * 3, "สุนัขและแมววิ่งในสวนสาธารณะ" * 4])
+def test_languages_without_spaces(answer: str) -> None:
+    for source in (cues("Ein Hund und", "eine Katze laufen."), cues("Ein Hund und eine Katze laufen.")):
+        done = translate_document(source, Fake(lambda words: ([answer], []), True), "subtitles")
+        assert done.notes == ()
+        texts = texts_of(done.text)
+        assert len(texts) == len(texts_of(source))
+        assert "".join(texts).replace("\n", "") == answer
+        assert max(columns(line) for text in texts for line in text.split("\n")) <= 46
+
+
+def test_fewer_words_than_subtitles_stand_in_all_of_them() -> None:
+    done = translate_document(cues("Ja, ja,", "ja.", "Ende."), Fake(lambda words: (["YES."], []), True), "subtitles")
+    assert texts_of(done.text) == ["YES.", "YES.", "YES."]
+
+
+def test_settings_stay_where_they_are() -> None:
+    document = cues("{\\i1}Ein Hund,{\\i0}\n{\\i1}der bellt,{\\i0}", "{\\an1}{\\i1}und Katzen.{\\i0}", "{\\an1}Ende.")
+    assert loud(document).count("{\\") == document.count("{\\")
+    assert loud(document) == document.upper().replace("AN1", "an1").replace("I1", "i1").replace("I0", "i0").replace(
+        "\n{\\i1}DER", " {\\i1}DER"
+    )
+
+
+def test_times_of_words_keep_their_order() -> None:
+    document = "WEBVTT\n\n00:01.000 --> 00:03.000\nEin <00:01.500>Hund <00:02.000>läuft\n<00:02.500>schnell.\n"
+    turned = translate_document(document, Fake(backwards, True), "subtitles").text
+    assert re.findall(r"<(.*?)>", turned) == ["00:01.500", "00:02.000", "00:02.500"]
+    assert set(re.findall("[A-Z]+", turned)) == {"WEBVTT", "EIN", "HUND", "L", "UFT", "SCHNELL"}
+
+
+def test_voices_keep_their_words() -> None:
+    head, times = "WEBVTT\n\n", "00:01.000 --> 00:03.000\n{}\n\n00:03.100 --> 00:04.000\n{}\n"
+    two = head + times.format("<v Max>Ein Hund</v>", "<v Eva Maria>und eine Katze.</v>")
+    assert read(two) == ["Ein Hund", "und eine Katze."]
+    assert loud(two) == two.replace("Ein Hund", "EIN HUND").replace("und eine Katze", "UND EINE KATZE")
+    one = head + times.format("<v Max>Ein Hund</v>", "<v Max>und <i>Katzen</i>.</v>")
+    turned = translate_document(one, Fake(backwards, True), "subtitles").text
+    assert turned == head + times.format("<v Max><i>KATZEN</i>.</v>", "<v Max>UND HUND EIN</v>")
+
+
+def test_a_line_with_a_space_does_not_end_a_webvtt_subtitle() -> None:
+    document = "WEBVTT\n\n00:00.120 --> 00:02.000\n \nein hund\n\n00:03.000 --> 00:04.000\nkatze\n"
+    assert loud(document) == document.replace("ein hund", "EIN HUND").replace("katze", "KATZE")
+
+
+def test_one_long_line_does_not_widen_all_others() -> None:
+    document = cues("Hund " * 20 + ".", *["Ein Hund läuft über die\nStraße und eine Katze schläft."] * 30)
+    assert max(len(line) for text in texts_of(loud(document))[1:] for line in text.split("\n")) <= 42
 
 
 def test_webvtt() -> None:
@@ -205,6 +270,10 @@ def test_every_subtitle_keeps_its_times_and_has_text(seed: int) -> None:
         lambda size: "WEBVTT\n\n" + "00:" * size,
         lambda size: "1\n" * size + "Hund",
         lambda size: cues("犬" * size),
+        lambda size: cues(" " * size + "x"),
+        lambda size: cues("x" + "</v>" * size + "x"),
+        lambda size: cues("<i>- x" + "</i>" * size + "x"),
+        lambda size: cues("x" + "?" * size + "x"),
     ],
     ids=lambda document: document(2)[-20:],
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape, unescape
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 import regex
@@ -26,6 +26,7 @@ from transformer_mt.text.documents.base import (
     blocks_of,
     columns,
     has_letters,
+    line_numbers,
     with_addresses,
     writer,
 )
@@ -33,17 +34,26 @@ from transformer_mt.text.script import COMMAS, SPACELESS
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
 _TIMES = regex.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?!\d).*")
-_TAG = regex.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z]+)(?:[.\s][^<>]*)?>")
-_SETTING = r"\{\\[^{}]*\}|<\d[\d:.]*>"  # where the text stands on the screen, and when a word appears
+_LIKE_TIMES = regex.compile(r"\s*-?\d[\d:.,\s]*-->")
+_TAG = regex.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z]\w*)(?:[.\s/][^<>]*)?>")
+_VOICE = regex.compile(r"<v(?:\.[^\s>]*)?\s([^<>]*)>")
+_STAMP = r"<\d[\d:.]*>"  # when a word appears
+_SETTING = rf"\{{\\[^{{}}]*\}}|{_STAMP}"  # the first is where and how the text is shown
 _MARKUP = regex.compile(rf"{_TAG.pattern}|[♩♪♫♬]+|{_SETTING}")  # tags, signs of music, settings
-_SETTINGS = regex.compile(rf"(?:{_SETTING}|\s)*")
-_HIDDEN = regex.compile(rf"{_TAG.pattern}|{_SETTING}")
-_DASH = regex.compile(rf"(?:{_HIDDEN.pattern}|\s)*(?:[-–—‐‑]|>>+)\s*")  # before what another person says
+_BEFORE = regex.compile(rf"(?:{_SETTING}|{_VOICE.pattern}|\s)*")  # what stands before the text of a subtitle
+_AFTER = regex.compile(r"(?r)(?:</v>|\s)*$")  # backwards, for the time would grow with the square otherwise
+_HIDDEN = regex.compile(rf"{_TAG.pattern}|{_SETTING}|\p{{Cf}}")
+_DASH = regex.compile(rf"(?:{_TAG.pattern}|{_SETTING}|\s)*(?:[-–—‐‑]+|>>+)\s*")  # before what another person says
+_CLOSING = regex.compile(r"(?r)(?:</\w+>|\s)*$")
+_PLACE = regex.compile(r"\{\\an\d")  # on the screen
 _CLOSED = regex.compile(r"[♩♪♫♬)\]）】]$")  # at the end of a text: the next subtitle is something else
+_ASKED = regex.compile(r"(?r)[?!？！؟]\P{L}*$")
 _OPENED = regex.compile(r"[♩♪♫♬(\[（【]")  # at its start
-_PAUSE, _NO_PAUSE = 3.0, 0.5  # seconds between two subtitles of a sentence, and of one if the next has a capital letter
+# Seconds between two subtitles of a sentence, if the next does not begin with a small letter, and of an overlap.
+_PAUSE, _NO_PAUSE, _OVERLAP = 3.0, 0.5, 0.1
 _MOST = 8  # subtitles of a sentence
-_WIDTH = 42  # columns of a line, as broadcasters have them; more if a line of the source has more
+_WIDTH = 42  # columns of a line, as broadcasters have them; more if many lines of the source have more
+_USUAL = 0.95  # of the lines are not wider than the width
 _UNIT = regex.compile(  # what no line break may divide
     rf"[\p{{Ps}}\p{{Pi}}]*(?:[{SPACELESS}]\p{{M}}*|[^{SPACELESS}\p{{Ps}}\p{{Pi}}]+)[\p{{Pe}}\p{{Pf}}\p{{Po}}ー々]*|."
 )
@@ -57,15 +67,15 @@ class _Text(NamedTuple):
     """What one person says in a subtitle: neighbouring lines.
 
     lines:    start and end of each in the document
-    number:   of the first line, from 1
     shown:    when the subtitle appears and disappears, in seconds; None: the times are missing or not understood
     is_reply: whether a dash stands before it
+    manner:   its voice, and its place on the screen
     """
 
     lines: list[tuple[int, int]]
-    number: int
     shown: tuple[float, float] | None
     is_reply: bool
+    manner: tuple[str, str]
 
 
 class Subtitles(Format):
@@ -74,14 +84,14 @@ class Subtitles(Format):
     suffixes = (".srt", ".vtt")
 
     def blocks(self, text: str) -> list[Block]:
-        is_vtt = text.startswith("WEBVTT")
-        found = [one for one in _texts(text, is_vtt) if has_letters("".join(text[slice(*line)] for line in one.lines))]
-        widest = max((columns(_HIDDEN.sub("", text[slice(*line)])) for one in found for line in one.lines), default=0)
-        layout = _Layout(is_vtt, max(_WIDTH, widest), LINE_END.search(text + "\n")[0])  # type: ignore[index]
+        is_vtt, found, number = text.startswith("WEBVTT"), list[_Text](), line_numbers(text)
+        found += _texts(text, is_vtt)
+        widths = sorted(columns(_HIDDEN.sub("", text[slice(*line)])) for one in found for line in one.lines)
+        usual = widths[int(_USUAL * (len(widths) - 1))] if widths else 0
+        layout = _Layout(is_vtt, max(_WIDTH, usual), LINE_END.search(text + "\n")[0])  # type: ignore[index]
         blocks = list[Block]()
         for texts in _sentences(found, text):
-            pieces = list(_pieces(texts, text, is_vtt))
-            for block in blocks_of(pieces, text, lambda _, number=texts[0].number: number, writer(str)):  # type: ignore[misc]
+            for block in blocks_of(list(_pieces(texts, text, is_vtt)), text, number, writer(str)):
                 left = "" if texts[0].shown else "its times are missing or not understood"
                 blocks.append(replace(block, write=_Writer(block, text, layout), left=left))
         return blocks
@@ -89,30 +99,43 @@ class Subtitles(Format):
 
 def _texts(document: str, is_vtt: bool) -> Iterator[_Text]:
     """The texts in order. In WebVTT, an empty line ends a subtitle; in SubRip, only the next times do."""
-    shown, lines, first, is_reply, start = None, list[tuple[int, int]](), 0, False, 0
+    shown, lines, is_reply, manner, start = None, list[tuple[int, int]](), False, ("", ""), 0
     is_inside = not is_vtt  # a subtitle, and not a comment or a style sheet
-    ends = [*(match.span() for match in LINE_END.finditer(document)), (len(document),) * 2]
-    for number, (end, following) in enumerate(ends, start=1):
-        content = document[start:end].strip()
-        is_times, dash = "-->" in content, _DASH.match(document, start, end)
+    for end, following in [*(match.span() for match in LINE_END.finditer(document)), (len(document),) * 2]:
+        content, dash = document[start:end].strip(), _DASH.match(document, start, end)
+        is_times, voice = _LIKE_TIMES.match(content) is not None, _VOICE.match(content)
         if is_times and lines and document[slice(*lines[-1])].isdecimal():
             lines.pop()  # the number of the next subtitle
-        if lines and (is_times or dash or not content):
-            yield _Text(lines, first, shown, is_reply)
+        if lines and (is_times or dash or voice or not content):
+            yield _Text(lines, shown, is_reply, manner)
             lines = []
         if is_times:
-            times, is_inside = _TIMES.fullmatch(content), True
+            times, is_inside, manner = _TIMES.fullmatch(content), True, ("", "")
             shown = (_seconds(*times.groups()[:4]), _seconds(*times.groups()[4:])) if times else None
-        elif not content:
+        elif start == end:
             is_inside = not is_vtt
-        elif is_inside:
-            before = dash or _SETTINGS.match(document, start, end)
-            begin = start if before is None else before.end()
-            first, is_reply = (first, is_reply) if lines else (number, dash is not None)
-            lines.append((begin, max(begin, start + len(document[start:end].rstrip()))))
+        elif is_inside and content:
+            if not lines:
+                place = _PLACE.search(document, start, end)
+                manner = voice[1] if voice else manner[0], place[0] if place else manner[1]
+                is_reply = dash is not None
+            lines.append(_span(document, start, end, dash, is_first=not lines))
         start = following
     if lines:
-        yield _Text(lines, first, shown, is_reply)
+        yield _Text(lines, shown, is_reply, manner)
+
+
+def _span(document: str, start: int, end: int, dash: regex.Match[str] | None, is_first: bool) -> tuple[int, int]:
+    """Where the text of a line begins and ends: without a dash, what stands before it, and the end of a voice."""
+    line = document[start:end]
+    skipped = dash and line[: dash.end() - start]
+    if skipped is None:
+        found = _BEFORE.match(line) if is_first else None
+        skipped = found[0] if found else line[: len(line) - len(line.lstrip())]
+    # Tags before a dash are closed behind the text.
+    after = (_CLOSING if dash and _TAG.search(skipped) else _AFTER).search(line)
+    assert after is not None, "it may be empty"
+    return start + len(skipped), start + max(len(skipped), after.start())
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str, fraction: str | None) -> float:
@@ -124,12 +147,15 @@ def _sentences(texts: Sequence[_Text], document: str) -> Iterator[list[_Text]]:
 
     Where most texts end without a full stop, as automatic captions do, nothing shows where a sentence ends.
     """
-    shown = [_shown(one, document) for one in texts]
-    ended = [bool(_CLOSED.search(one) or END_OF_SENTENCE.search(one)) for one in shown]
-    has_ends = 2 * sum(ended) >= len(texts)
+    shown = [unescape(_HIDDEN.sub("", document[one.lines[0][0] : one.lines[-1][1]])).strip() for one in texts]
+    shown = [regex.sub(r"\p{Cf}", "", one) for one in shown]
+    is_clear = [not has_letters(one) or bool(_CLOSED.search(one) or _ASKED.search(one)) for one in shown]
+    has_stop = [END_OF_SENTENCE.search(one) is not None for one in shown]
+    ended = [clear or stop for clear, stop in zip(is_clear, has_stop, strict=True)]
+    has_stops = 2 * (sum(ended) - sum(is_clear)) >= max(len(texts) - sum(is_clear), 1)
     sentence = list[_Text]()
     for number, one in enumerate(texts):
-        goes_on = has_ends and sentence and not ended[number - 1] and _goes_on(sentence[-1], one, shown[number])
+        goes_on = has_stops and sentence and not ended[number - 1] and _goes_on(sentence[-1], one, shown[number])
         if sentence and (not goes_on or len(sentence) == _MOST):
             yield sentence
             sentence = []
@@ -138,19 +164,14 @@ def _sentences(texts: Sequence[_Text], document: str) -> Iterator[list[_Text]]:
         yield sentence
 
 
-def _shown(text: _Text, document: str) -> str:
-    start, end = text.lines[0][0], text.lines[-1][1]
-    return _HIDDEN.sub("", document[start:end]).strip()
-
-
 def _goes_on(before: _Text, after: _Text, shown: str) -> bool:
     """Whether a text without a full stop goes on in the next subtitle. shown: what this says"""
-    if before.shown is None or after.shown is None or before.shown == after.shown:
+    if before.shown is None or after.shown is None or before.shown == after.shown or before.manner != after.manner:
         return False
-    if after.is_reply or _OPENED.match(shown):
+    if after.is_reply or _OPENED.match(shown) or not has_letters(shown):
         return False
-    is_new = regex.match(r"\P{L}*\p{Lu}", shown) is not None
-    return after.shown[0] - before.shown[1] <= (_NO_PAUSE if is_new else _PAUSE)
+    is_small = regex.match(r"\P{L}*\p{Ll}", shown) is not None
+    return -_OVERLAP <= after.shown[0] - before.shown[1] <= (_PAUSE if is_small else _NO_PAUSE)
 
 
 def _pieces(texts: Sequence[_Text], document: str, is_vtt: bool) -> Iterator[Piece]:
@@ -172,7 +193,10 @@ def _line(start: int, end: int, document: str, is_vtt: bool) -> Iterator[Piece]:
         if start < until:
             for one in with_addresses(Piece("text", start, until, document[start:until]), document):
                 yield one._replace(text=unescape(one.text)) if is_vtt else one
-        if match is not None:
+        if match is not None and (match["name"] or "").lower() == "br":  # like the end of a line
+            start = match.end()
+            yield Piece("text", until, start, " ")
+        elif match is not None:
             name = match["name"] or ""
             kind: Kind = "mark" if not name else "close" if match["ends"] else "open"
             start = match.end()
@@ -206,20 +230,27 @@ class _Writer:
     document: str
     layout: _Layout
 
-    def __call__(self, parts: Sequence[Part]) -> list[str] | None:
-        """None if a subtitle would have no word."""
-        breaks, shares = list[str](), [0]
+    def __call__(self, parts: Sequence[Part]) -> list[str]:
+        breaks, shares, stamps = list[str](), [0], list[str]()
         for piece in self.block.pieces:
             source = self.document[piece.start : piece.end]
             if _is_break((piece.kind, source)):
                 breaks.append(source)
                 shares.append(0)
+            if regex.fullmatch(_STAMP, source):
+                stamps.append(source)
             shares[-1] += columns(piece.text)
-        words = _words([part for part in parts if not _is_break(part)])
-        if len(words) < len(shares):
-            return None
+        stamps.reverse()  # in the translation, they have the order of the source
+        kept = [
+            ("mark", stamps.pop()) if kind == "mark" and regex.fullmatch(_STAMP, text) else (kind, text)
+            for kind, text in parts
+            if not _is_break((kind, text))
+        ]
+        words = _words(kept)
+        # Of a translation with fewer words than subtitles, each shows all.
+        groups = _shared(words, shares) if len(words) >= len(shares) else [words] * len(shares)
         written, opened = list[str](), list[str]()
-        for number, group in enumerate(_shared(words, shares)):
+        for number, group in enumerate(groups):
             if number:  # no markup goes on in another subtitle
                 written += [*(f"</{_name(tag)}>" for tag in reversed(opened)), breaks[number - 1], *opened]
             width = sum(word.columns + len(word.joint) for word in group)
@@ -242,7 +273,7 @@ class _Writer:
 
 
 def _is_break(part: Part) -> bool:
-    return part[0] == "mark" and "-->" in part[1]
+    return part[0] == "mark" and "-->" in part[1] and "\n" in part[1].replace("\r", "\n")
 
 
 def _name(tag: str) -> str:
@@ -252,7 +283,7 @@ def _name(tag: str) -> str:
 def _words(parts: Sequence[Part]) -> list[_Word]:
     """The words, and the letters of scripts without spaces, each with the markup that touches it."""
     words, joint, is_new = [_Word([], "")], "", False
-    for kind, text in parts:
+    for kind, text in _joined(parts):
         for one in regex.findall(r"\s+|\S+", text) if kind == "text" else [text]:
             if kind == "text" and one.isspace():
                 joint, is_new = " ", True
@@ -266,6 +297,15 @@ def _words(parts: Sequence[Part]) -> list[_Word]:
     if len(words) > 1 and not words[-1].columns:
         words[-2].parts.extend([("text", words[-1].joint), *words.pop().parts])
     return words
+
+
+def _joined(parts: Sequence[Part]) -> Iterator[Part]:
+    """With neighbouring texts as one: of languages without spaces, each letter comes alone."""
+    for is_text, some in groupby(parts, lambda part: part[0] == "text"):
+        if is_text:
+            yield "text", "".join(text for _, text in some)
+        else:
+            yield from some
 
 
 def _cost(word: _Word, following: _Word) -> float:
