@@ -97,10 +97,12 @@ def test_a_gpu_scores_given_translations_in_large_batches(monkeypatch: pytest.Mo
     on_gpu, found = SimpleNamespace(generator=SimpleNamespace(weight=weight)), []
     for free, number in ((160 * GIB, 1), (8 * GIB, 1), (8 * GIB, 2), (0, 1)):
         monkeypatch.setattr(budget, "free_memory", lambda device, free=free: free)
-        found.append(budget_of_given([on_gpu] * number, scored=True).tokens)
+        found.append(budget_of_given([on_gpu] * number, scored=True, attentive=False).tokens)
     assert found[0] == 32_768 > found[1] > found[2] > found[3] == 2048
-    assert budget_of_given([on_gpu], scored=False) == Budget(MOST_SENTENCES, 12_288)
-    assert budget_of_given([model(d_model=16)], scored=True) == Budget(MOST_SENTENCES, 2048)
+    monkeypatch.setattr(budget, "free_memory", lambda device: 160 * GIB)
+    assert budget_of_given([on_gpu], scored=True, attentive=True).tokens == 12_288, "attention maps are not estimated"
+    assert budget_of_given([on_gpu], scored=False, attentive=True) == Budget(MOST_SENTENCES, 12_288)
+    assert budget_of_given([model(d_model=16)], scored=True, attentive=False) == Budget(MOST_SENTENCES, 2048)
 
 
 @pytest.mark.parametrize("models", [1, 2, 3])

@@ -48,14 +48,14 @@ def budget_for(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
     return gpu_budget(models, decoding, rows, free_memory(device))
 
 
-def budget_of_given(models: Sequence[Transformer], scored: bool) -> Budget:
-    """The same for given translations. scored: whether their log-probabilities are needed, or attention only."""
+def budget_of_given(models: Sequence[Transformer], scored: bool, attentive: bool) -> Budget:
+    """The same for given translations. scored, attentive: whether log-probabilities and attention are needed."""
     device = models[0].generator.weight.device
     if device.type != "cuda" or not scored:
         return Budget(MOST_SENTENCES, SCORED_TOKENS if scored else ALIGNED_TOKENS)
     logits = sum(len(model.generator.weight) for model in models)
     room = int(SHARE * free_memory(device) / (logits * SCORED_LOGIT_BYTES))
-    tokens = max(SCORED_TOKENS, min(GPU_SCORED_TOKENS, room))
+    tokens = max(SCORED_TOKENS, min(ALIGNED_TOKENS if attentive else GPU_SCORED_TOKENS, room))
     return Budget(tokens, tokens)
 
 

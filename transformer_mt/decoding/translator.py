@@ -216,7 +216,7 @@ class Translator(Interpreter):
             return found
 
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        limits = budget_of_given(self.models, scored)
+        limits = budget_of_given(self.models, scored, attentive)
         for batch, found in in_parts(batched(lengths, 1, limits.tokens, most=limits.sentences), force):
             yield from zip(batch, found, strict=True)
 

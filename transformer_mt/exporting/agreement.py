@@ -14,7 +14,8 @@ from transformer_mt.decoding.request import length_penalty
 
 ENOUGH = 0.99  # share of equal translations; another order of float32 sums can change a near tie
 ROUNDING = 1e-3  # by so much the log-probabilities of a token may differ in float32, in nats
-LUCK = 2.5  # by so many standard errors the translations of one engine may be less likely, if many differ
+# By so much the translations of one engine may be less likely, if many differ: standard errors, and nats for each.
+CHANCE, MOST_LOSS = 2.5, 1.0
 _WARM_UP = 8  # sentences that are not timed
 
 
@@ -62,9 +63,14 @@ class Scores:
 
     @property
     def disadvantage(self) -> float:
-        """By how many standard errors theirs are less likely. Where near ties fell otherwise, it is about 0."""
+        """By how many standard errors theirs are less likely. It is about 0 if near ties decided."""
         squares = sum(one * one for one in self.losses)
         return sum(self.losses) / math.sqrt(squares) if squares else 0.0
+
+    @property
+    def loss(self) -> float:
+        """By how much each of theirs is less likely, in nats: of a few, the standard error says little."""
+        return sum(self.losses) / max(len(self.losses), 1)
 
 
 def scores(ours: Interpreter, theirs: Interpreter, lines: Sequence[str], found: Agreement) -> Scores:

@@ -118,7 +118,8 @@ def require_export_folder(output: Path) -> None:
     if not output.is_dir():
         raise TmtError("this is a file", place=output, remedy=remedy)
     folders = [folder for folder in (output / SOURCE, output / TARGET) if folder.is_dir() and not folder.is_symlink()]
-    found = {*output.rglob("*")}.difference(folders, _kept_files(output))
+    found = {*output.iterdir(), *(file for folder in folders for file in folder.iterdir())}
+    found = found.difference(folders, _kept_files(output))
     if others := sorted({path.relative_to(output).as_posix() for path in found} - parts_of(output)):
         message = f"this folder contains other files ({', '.join(others[:3])}); nothing was written"
         raise TmtError(message, place=output, remedy=remedy)

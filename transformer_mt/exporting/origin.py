@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +23,11 @@ from transformer_mt.files.checksum import sha256_of
 from transformer_mt.text.codec import tokenizer_files
 from transformer_mt.text.tokenizers.base import read_json
 
+# The files of an export that does not list them
+_KNOWN = re.compile(
+    rf"{EXPORT_WEIGHTS}|config\.json|(?:source|target|shared)_vocabulary\.json|(?:source|target)/(?:vocabulary\.txt|tags\.txt"
+    r"|tokenizer\.json|truecase\.txt|sentencepiece\.model|soynlp\.json|spacing\.json)"
+)
 _REMEDY = "Copy the whole folder again, or export the model again: the files of an export belong together."
 
 
@@ -51,8 +57,9 @@ def parts_of(folder: Path) -> set[str]:
     found = {file.relative_to(folder).as_posix() for file in _files(folder)}
     try:
         found &= read_json(folder / EXPORT, Origin).sha256.keys()
-    except (OSError, ValueError):  # missing, damaged, or of another program
-        if not is_exported(folder):
+    except (OSError, ValueError):  # of an older version, damaged, or of another program
+        found = {name for name in found if _KNOWN.fullmatch(name)} if is_exported(folder) else set()
+        if not found:
             return set()
     return {EXPORT, CONFIG, *found}
 

@@ -25,7 +25,17 @@ from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError, checked_number, from_os_error, number_of
 from transformer_mt.evaluation.scores import check_parallel, score
-from transformer_mt.exporting.agreement import ENOUGH, LUCK, ROUNDING, Agreement, Scores, compare, random_lines, scores
+from transformer_mt.exporting.agreement import (
+    CHANCE,
+    ENOUGH,
+    MOST_LOSS,
+    ROUNDING,
+    Agreement,
+    Scores,
+    compare,
+    random_lines,
+    scores,
+)
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
     load_engine,
@@ -54,6 +64,7 @@ class SearchAgreement:
     In float32 (None otherwise):
     score_difference: the largest between log-probabilities of a token of the translations
     disadvantage:     by how many standard errors those of the export are less likely, by the scores of the original
+    loss:             by how much each different one is less likely, in nats
     """
 
     beam: int
@@ -62,6 +73,7 @@ class SearchAgreement:
     sentences_per_second: dict[str, float]  # tmt, ctranslate2
     score_difference: float | None = None
     disadvantage: float | None = None
+    loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -275,7 +287,12 @@ def _compared(
                 for result, one in zip(results, samples, strict=True)
             ]
             of_all = Scores(*(tuple(chain(*some)) for some in zip(*map(astuple, found), strict=True)))
-            agreement = replace(agreement, score_difference=of_all.difference, disadvantage=of_all.disadvantage)
+            agreement = replace(
+                agreement,
+                score_difference=of_all.difference,
+                disadvantage=of_all.disadvantage,
+                loss=of_all.loss,
+            )
         searches.append(agreement)
     return searches
 
@@ -299,7 +316,7 @@ def _require_agreement(output: Path, searches: Sequence[SearchAgreement]) -> Non
     """Raises TmtError if scores or searches differ in float32, which is a bug; with fewer bits they may differ."""
     report = "Nothing was written. This is a bug: please report it with the model's config.yaml."
     for one in searches:
-        if one.score_difference is None or one.disadvantage is None:
+        if one.score_difference is None or one.disadvantage is None or one.loss is None:
             continue
         if not one.score_difference <= ROUNDING:  # it may be no number
             raise TmtError(
@@ -310,15 +327,15 @@ def _require_agreement(output: Path, searches: Sequence[SearchAgreement]) -> Non
             )
         if one.equal >= ENOUGH:
             continue
-        if not one.disadvantage <= LUCK:
+        if not (one.disadvantage <= CHANCE and one.loss <= MOST_LOSS):
             raise TmtError(
                 f"VERIFICATION FAILED: with beam {one.beam} only {one.equal:.1%} of the translations are equal, and the"
-                f" others are less likely (by {one.disadvantage:.1f} standard errors)",
+                f" others are less likely (by {one.loss:.2f} nats each)",
                 place=output,
                 remedy=report,
                 exit_code=1,
             )
         note(
-            f"only {one.equal:.1%} of the translations with beam {one.beam} are equal, but the others are as likely:"
-            " a model that is hardly trained finds many nearly equally likely; if yours is well trained, report it"
+            f"only {one.equal:.1%} of the translations with beam {one.beam} are equal, but the others are about as"
+            " likely, as of a model that is hardly trained; if yours is well trained, report it"
         )
