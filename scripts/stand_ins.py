@@ -65,6 +65,11 @@ class _Everything(type):
             raise AttributeError(name)
         return cls
 
+    def __or__(cls, _: Any) -> Any:  # a union of types
+        return cls
+
+    __ror__ = __or__
+
 
 class _Anything(metaclass=_Everything):
     """A class, function or decorator: it takes all arguments, has all attributes, and changes nothing."""
@@ -92,3 +97,4 @@ class _StandIn(ModuleType):
 
 class _Pydantic(_StandIn):
     BaseModel, Field, ConfigDict = BaseModel, staticmethod(field), dict
+    create_model = staticmethod(lambda name, **_: type(name, (BaseModel,), {}))

@@ -194,6 +194,15 @@ def test_a_choice_without_options_may_be_written_as_a_mapping(clone: Clone) -> N
     assert clone.run("-c", code).stdout == "constant\n"
 
 
+def test_a_gpu_is_checked_without_pydantic_also_with_options_of_a_schedule(clone: Clone) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); sys.modules['pydantic'] = None; import stand_ins\n"
+        "with stand_ins.installed(): from transformer_mt.config.training import TrainingConfig\n"
+        "print(TrainingConfig(max_steps=1).schedule)"
+    )
+    assert clone.run("-c", code, str(ROOT / "scripts")).stdout == "noam\n"
+
+
 def test_the_corpus_is_split(clone: Clone) -> None:
     (manifest,) = (clone.folder / "data" / "prepared").glob("*/manifest.json")
     splits = json.loads(manifest.read_text("utf-8"))["splits"]

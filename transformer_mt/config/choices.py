@@ -85,7 +85,8 @@ def name_of(family: str) -> Any:
     needing = [
         name
         for name, one in options.items()
-        if one is not None and any(key != "kind" and field.is_required() for key, field in one.model_fields.items())
+        if one is not None
+        and any(key != "kind" and field.is_required() for key, field in getattr(one, "model_fields", {}).items())
     ]
 
     def in_other_form(value: Any) -> Any:
