@@ -260,3 +260,10 @@ def test_the_keys_beside_those_of_other_toolkits_exist() -> None:
                 assert numbers == [float(one) for one in bracket[1].split(",")], cell
                 checked += 1
     assert checked == 9
+
+
+@pytest.mark.parametrize(("family", "page"), [("tokenizer", "data"), ("corpus", "data"), ("schedule", "training")])
+def test_each_choice_is_on_the_page_of_its_family(family: str, page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    missing = [name for name in CHOICES[family] if f"`{name}`" not in text and f"kind: {name}" not in text]
+    assert not missing, f"docs/{page}.md says nothing of {family} {', '.join(missing)}"
