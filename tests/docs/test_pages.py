@@ -262,8 +262,8 @@ def test_the_keys_beside_those_of_other_toolkits_exist() -> None:
     assert checked == 9
 
 
-@pytest.mark.parametrize(("family", "page"), [("tokenizer", "data"), ("corpus", "data"), ("schedule", "training")])
-def test_each_choice_is_on_the_page_of_its_family(family: str, page: str) -> None:
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("family", "file"), [("tokenizer", "data"), ("corpus", "data"), ("schedule", "training")])
+def test_each_choice_is_on_the_page_of_its_family(family: str, file: str) -> None:
+    text = (ROOT / "docs" / f"{file}.md").read_text(encoding="utf-8")
     missing = [name for name in CHOICES[family] if f"`{name}`" not in text and f"kind: {name}" not in text]
-    assert not missing, f"docs/{page}.md says nothing of {family} {', '.join(missing)}"
+    assert not missing, f"docs/{file}.md says nothing of {family} {', '.join(missing)}"
