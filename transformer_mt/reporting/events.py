@@ -27,7 +27,7 @@ PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
 BAR, NARROW_BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}", "{desc} {percentage:3.0f}%{postfix}"
 BAR_COLUMNS = 78  # a terminal needs that many for BAR
-Write = Callable[[str], None]
+Printer = Callable[[str], None]
 
 
 class Events:
@@ -82,7 +82,7 @@ class Events:
             if is_figure(key, value):
                 self._writer.add_scalar(f"{event}/{key}", value, values["step"])
 
-    def say(self, text: str, style: str = "", log: str = "", write: Write | None = None) -> None:
+    def say(self, text: str, style: str = "", log: str = "", write: Printer | None = None) -> None:
         """Print a line on stderr, broken into several if the terminal is narrow, and append it to train.log.
 
         style: its colour, if the terminal has colours. log: what train.log gets, if that differs. write: prints it

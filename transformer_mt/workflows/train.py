@@ -28,7 +28,7 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.changed import require_same_loss
 from transformer_mt.kernels.packing import require_same_streams
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.reporting.events import Events, Write
+from transformer_mt.reporting.events import Events, Printer
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, peak_memory, process_unchanged, seed_everything, set_up
@@ -104,7 +104,7 @@ def train(
 
 
 def run_training(
-    config: ConfigLike, run_dir: str | Path | None, overrides: Overrides, fresh: bool, show: Write | None = None
+    config: ConfigLike, run_dir: str | Path | None, overrides: Overrides, fresh: bool, show: Printer | None = None
 ) -> TrainReport:
     """`train`. show: prints a score of a test set; None: with all else, on stderr"""
     with join_world() as world:
@@ -118,7 +118,7 @@ def train_in(
     run_dir: str | Path | None = None,
     overrides: Overrides = (),
     fresh: bool = False,
-    show: Write | None = None,
+    show: Printer | None = None,
 ) -> TrainReport:
     """`run_training`, for processes that have joined a world."""
     folder = None
@@ -144,7 +144,7 @@ def _train(
     fresh: bool,
     programs: Mapping[int, Program],
     notes: Sequence[str],
-    show: Write | None,
+    show: Printer | None,
 ) -> TrainReport:
     """programs: of the machines, by rank of their leaders; notes: for the user"""
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
@@ -192,7 +192,7 @@ class TrainingJob:
     machine: Machine
     events: Events
     parent: Parent | None = None
-    show: Write | None = None  # a score of a test set; None: as all else
+    show: Printer | None = None  # a score of a test set; None: as all else
 
     def trainer(self, supervisor: Supervisor | None = None) -> Trainer:
         """A trainer for this job. Prints what it is going to train."""
@@ -281,7 +281,7 @@ class TrainingJob:
             events.record("started", **started, **({"parent": self.parent.name} if self.parent else {}))
 
     def ship(self, model: Transformer, state: TrainState) -> FinalModel:
-        """Write the final model: the best of the last checkpoint, the best one and the configured mean.
+        """Printer the final model: the best of the last checkpoint, the best one and the configured mean.
 
         They are compared on the validation split with the search that users get. Every process must call this.
         model: gets their weights, one after the other
