@@ -94,8 +94,8 @@ def plot_attention(
     lines = broken_into_lines(drawable(title), _TITLE, width - 2 * _MARGIN, 3)
     head = _MARGIN + len(lines) * 0.3 + 0.65
     height = head + sum(heights)
-    told = [f"{one.name}: rows {' '.join(one.queries)}, columns {' '.join(one.keys)}" for one in blocks]
-    with canvas(file, (width, height), theme, 100, title, f"{_SCALE}. {'; '.join(told)}") as figure:
+    description = [f"{one.name}: rows {' '.join(one.queries)}, columns {' '.join(one.keys)}" for one in blocks]
+    with canvas(file, (width, height), theme, 100, title, f"{_SCALE}. {'; '.join(description)}") as figure:
         for number, line in enumerate(lines):
             y = 1 - (_MARGIN + 0.3 * number) / height
             figure.text(_MARGIN / width, y, line, fontsize=_TITLE, va="top")

@@ -152,9 +152,9 @@ def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, war
     panels = 2 if any(curve.steps for curve in bleu.values()) else 1
     rows = len(runs) if len(runs) > 1 else 0
     height = 4.2 + 0.22 * rows
-    told = "; ".join(f"{name}: {_in_words(records)}" for name, records in runs.items())
+    description = "; ".join(f"{name}: {_in_words(records)}" for name, records in runs.items())
     title = f"Learning curves of {', '.join(runs)}"
-    with canvas(file, (_INCHES[0], height), theme, title=title, description=told) as figure:
+    with canvas(file, (_INCHES[0], height), theme, title=title, description=description) as figure:
         grid = figure.add_gridspec(
             1, panels, left=0.075, right=0.975, wspace=0.2, bottom=0.56 / height, top=1 - (0.52 + 0.22 * rows) / height
         )
@@ -250,8 +250,8 @@ def _draw_one(
     curve = Curve(*points(records, event, key))
     if not curve.steps:
         return None
-    told = curve.in_words("value", best)[0]
-    with canvas(file, _INCHES, theme, title=title, description=told) as figure:
+    description = curve.in_words("value", best)[0]
+    with canvas(file, _INCHES, theme, title=title, description=description) as figure:
         axes = _only_panel(figure, title)
         _draw(axes, curve, {"color": "C0", **_DOTTED})
         if best is not None:
@@ -276,8 +276,8 @@ def _draw_directions(records: Sequence[Record], file: Path, theme: Theme) -> Pat
     if not steps or not mean.steps:
         return None
     curves = {"mean": mean, **by_name}
-    told = ", ".join(word for name, curve in curves.items() for word in curve.in_words(f"BLEU of {name}", max))
-    with canvas(file, _INCHES, theme, title=_BLEU, description=told) as figure:
+    description = ", ".join(word for name, curve in curves.items() for word in curve.in_words(f"BLEU of {name}", max))
+    with canvas(file, _INCHES, theme, title=_BLEU, description=description) as figure:
         axes = _only_panel(figure, _BLEU)
         colors = len(COLORS[theme].series)
         for place, (name, curve) in enumerate(by_name.items(), start=1):

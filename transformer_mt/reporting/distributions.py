@@ -41,8 +41,8 @@ def plot_scores(
 
     scores: for each group of sentences the range of lengths ("6 to 10"), their number, BLEU and chrF.
     """
-    told = "; ".join(f"{span} tokens: BLEU {bleu:.1f}, chrF2 {chrf:.1f}" for span, _, bleu, chrf in scores)
-    with canvas(file, _INCHES, theme, title=title, description=told) as figure:
+    description = "; ".join(f"{span} tokens: BLEU {bleu:.1f}, chrF2 {chrf:.1f}" for span, _, bleu, chrf in scores)
+    with canvas(file, _INCHES, theme, title=title, description=description) as figure:
         axes = _panel(figure, 0, 1, fitted(drawable(title), 12.5, 5.6))
         width = 0.36
         for place, name in enumerate(("BLEU", "chrF2")):

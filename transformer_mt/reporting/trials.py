@@ -32,8 +32,8 @@ def draw_trials(
 ) -> Path:
     """Draw all trials. best: its number; measure: loss or bleu. Raises TmtError if the file cannot be written."""
     title = "Validation loss" if measure == "loss" else "Validation BLEU, greedy search"
-    told = number_of(len(trials), "trial") + (f", the best is trial {best}" if best is not None else "")
-    with canvas(file, _INCHES, theme, title=f"{title} of each trial", description=told) as figure:
+    description = number_of(len(trials), "trial") + (f", the best is trial {best}" if best is not None else "")
+    with canvas(file, _INCHES, theme, title=f"{title} of each trial", description=description) as figure:
         grid = figure.add_gridspec(1, 2, left=0.075, right=0.975, wspace=0.2, bottom=0.14, top=0.88)
         first = figure.add_subplot(grid[0], title=f"{title} of each trial")
         second = figure.add_subplot(grid[1], title="Best so far; a dot is a validation", sharey=first)

@@ -281,7 +281,7 @@ class TrainingJob:
             events.record("started", **started, **({"parent": self.parent.name} if self.parent else {}))
 
     def ship(self, model: Transformer, state: TrainState) -> FinalModel:
-        """Printer the final model: the best of the last checkpoint, the best one and the configured mean.
+        """Write the final model: the best of the last checkpoint, the best one and the configured mean.
 
         They are compared on the validation split with the search that users get. Every process must call this.
         model: gets their weights, one after the other
