@@ -427,6 +427,22 @@ def test_untrusted_files_cannot_run_code() -> None:
     assert not offences, _told(offences)
 
 
+def test_the_form_of_a_pull_request_has_the_list_of_contributing() -> None:
+    form = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Before you send it\n")[2]
+    listed = re.findall(r"^- (.*)$", section.partition("\n## ")[0], re.MULTILINE)
+    assert listed
+    assert re.findall(r"^- \[ \] (.*)$", form, re.MULTILINE) == listed
+
+
+def test_contributing_names_tests_that_exist_and_all_rooms_have_some() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = {*re.findall(r"\btests/[\w/.]*\w", text)}
+    assert not (missing := [name for name in named if not (ROOT / name).exists()]), f"CONTRIBUTING.md names {missing}"
+    elsewhere = {"errors", "corpora", "phrasebook"}  # tests/test_errors.py, tests/data
+    assert not (bare := [room for room in {*ROOMS} - elsewhere if not (ROOT / "tests" / room).is_dir()]), bare
+
+
 def test_no_file_is_long() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _modules()}
     offences = [_place(path, length) for path, length in lengths.items() if length > LONGEST_FILE]
