@@ -44,24 +44,32 @@ def pages() -> list[Path]:
 def test_a_notebook_has_all_of_its_page(folder: Path, paper_page: Path) -> None:
     page = paper_page
     text, code = cells(folder, page.stem, "markdown"), cells(folder, page.stem, "code")
+    again = f"(docs/paper/{page.name}; scripts/make_notebooks.py writes the notebook)"
     examples = [one.text.strip() for one in blocks() if one.page == page and one.run and one.kind == "python"]
-    assert [one.partition("unfold it\n")[2] or one for one in code if one in examples or "@title" in one] == examples
+    assert [one.partition("unfold it\n")[2] or one for one in code if one in examples or "@title" in one] == examples, (
+        f"an example of the page is not a cell, or not in this order {again}"
+    )
     whole = "\n".join(text)
-    assert not re.search(r"^(!!!|\?\?\?|<!-- run)|\{\{ code|only-dark|\{ #|title=", whole, re.M)
+    left = re.search(r"^(!!!|\?\?\?|<!-- run)|\{\{ code|only-dark|\{ #|title=", whole, re.M)
+    assert not left, f"a mark that only the site understands is in the notebook: {left[0]} {again}"
     source = page.read_text(encoding="utf-8")
-    assert whole.count(".ipynb#") == len(re.findall(r"\]\(\w+\.md#", source))
+    links_to_pages = len(re.findall(r"\]\(\w+\.md#", source))
+    assert whole.count(".ipynb#") == links_to_pages, f"a link to a section is lost {again}"
     source = re.sub(r" \{ #.*\}$", "", source, flags=re.M)
     source = re.sub(r"^If you see the names.*$", "", source, flags=re.M)  # only of use on the page
     for name, anchor in re.findall(r"\]\((?:(\w+)\.ipynb)?#([\w-]+)\)", whole):
         other = "\n".join(cells(folder, name, "markdown")) if name else whole
-        assert f'<a id="{anchor}"></a>' in other
+        assert f'<a id="{anchor}"></a>' in other, f"no section #{anchor} in {name or page.stem}.ipynb {again}"
     for line in re.findall(r"^#+ .*$|^[A-Z][^|`\[$\n]{60,}$", source, re.M):  # headings and plain lines of text
-        assert line in "\n".join([whole, *code])
-    assert len(re.findall(r"^# Your answer", "\n".join(code), re.M)) == source.count('!!! question "')
+        assert line in "\n".join([whole, *code]), f"this line is lost: {line} {again}"
+    answers = re.findall(r"^# Your answer", "\n".join(code), re.M)
+    assert len(answers) == source.count('!!! question "'), f"a question needs one cell for its answer {again}"
     for name in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", whole):
-        assert (folder / name).is_file(), name
+        assert (folder / name).is_file(), f"a link leads to {name}, which is not beside the notebook {again}"
     links = re.findall(r"blob/main/([^)#\s]+)", whole)
-    assert all((ROOT / link).exists() for link in links)
+    assert not (dead := [link for link in links if not (ROOT / link).exists()]), (
+        f"not in the repository: {dead} {again}"
+    )
 
 
 def test_all_pages_are_notebooks(folder: Path) -> None:
