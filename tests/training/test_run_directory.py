@@ -21,6 +21,7 @@ from transformer_mt.training import run_directory
 from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory
 from transformer_mt.training.run_facts import _git_state, facts_of
+from transformer_mt.training.schedules.constant import Constant
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
@@ -104,6 +105,13 @@ def test_validations_may_come_at_other_steps_if_the_learning_rate_does_not_depen
     with pytest.raises(TmtError, match=r"training\.validate_every: None \| 500"):
         other.open(config_of(schedule="plateau", validate_every=500), facts_of(FILES))
     other.close()
+
+
+def test_so_it_is_with_each_schedule_that_reads_validations(run: RunDirectory, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Constant, "reads_validation", True)
+    run.open(config_of(schedule="constant"), facts_of(FILES))
+    with pytest.raises(TmtError, match=r"training\.validate_every: None \| 500"):
+        run.open(config_of(schedule="constant", validate_every=500), facts_of(FILES))
 
 
 def test_accumulation_may_change_if_an_update_stays_as_large_as_in_an_earlier_start(run: RunDirectory):

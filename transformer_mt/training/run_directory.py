@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transformer_mt.config.choices import chosen
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, dump_config
 from transformer_mt.config.runs import FACTS, MODEL, STEPS, WEIGHTS
@@ -341,7 +342,8 @@ class RunDirectory:
             return []
         changed = differences(known, config)
         fixed: tuple[str, ...] = BLEU_KEYS if config.training.monitor == "bleu" else ()
-        fixed += ("training.validate_every",) if config.training.schedule == "plateau" else ()  # sets the learning rate
+        schedule, _ = chosen("schedule", config.training.schedule)
+        fixed += ("training.validate_every",) if schedule.reads_validation else ()
         free: tuple[str, ...] = CHANGEABLE
         if processes * config.training.accumulate in batches_of_updates(starts_of(self.folder)):
             free = (*CHANGEABLE, "training.accumulate:")

@@ -21,12 +21,14 @@ LONG_WARMUP = 1 / 3  # of all updates; up to about that, no loss of BLEU was mea
 class Schedule(ABC):
     """The learning rate as a pure function of the step, counted from 1.
 
-    Options:     the schedule's own keys, if it has any: `schedule: {kind: NAME, ...}`
-    keys:        of `training`, that it reads and not all schedules read
+    Options:          the schedule's own keys, if it has any: `schedule: {kind: NAME, ...}`
+    keys:             of `training`, that it reads and not all schedules read
+    reads_validation: whether the rate depends on the validations, so that a run has to go on with the same ones
     """
 
     Options: ClassVar[type[Section] | None] = None
     keys: ClassVar[tuple[str, ...]] = ()
+    reads_validation: ClassVar[bool] = False
 
     def __init__(self, training: TrainingConfig, d_model: int, epoch_updates: int, options: Any = None) -> None:
         """epoch_updates: optimizer steps in an epoch."""

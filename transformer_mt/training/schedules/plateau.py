@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 class Plateau(Schedule):
     keys = ("min_learning_rate", "plateau_factor", "plateau_patience")
+    reads_validation = True
 
     def rate(self, step: int, reduction: float = 1.0) -> float:
         least = self.training.min_learning_rate if step > self.warmup else 0.0  # the warmup begins below it
