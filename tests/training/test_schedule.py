@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer_mt.config.choices import CHOICES, choice
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.training.schedules.base import length_notes, make_schedule, schedule_notes
 from transformer_mt.training.schedules.constant import constant
@@ -60,6 +61,17 @@ def test_cosine_is_pytorch_s_cosine_annealing():
 def test_constant_warms_up_and_stays():
     assert [constant(step, 0.1, 4) for step in (1, 2, 4, 5, 1000)] == pytest.approx([0.025, 0.05, 0.1, 0.1, 0.1])
     assert constant(1, 0.1, 0) == 0.1
+
+
+def test_a_key_says_which_schedules_read_it():
+    """A schedule that lists a key in `keys` stands in the description of the key."""
+    fields = TrainingConfig.model_fields
+    readers: dict[str, list[str]] = {}
+    for name in CHOICES["schedule"]:
+        for key in choice("schedule", name).keys:
+            readers.setdefault(key, []).append(name)
+    named = {key: (fields[key].description or "").partition(":")[0] for key in readers}
+    assert named == {key: ", ".join(names) for key, names in readers.items()}, "change config/training.py"
 
 
 @given(

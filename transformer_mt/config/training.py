@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from transformer_mt.config.choices import chosen, name_of
+from transformer_mt.config.choices import CHOICES, choice, chosen, name_of
 from transformer_mt.config.section import FileName, Many, NonNegative, Positive, Probability, Section
 
 DEFAULT_BATCH_TOKENS = 4096
@@ -16,6 +16,11 @@ OptimizerName: TypeAlias = str | Section
 TrackerName: TypeAlias = str
 if not TYPE_CHECKING:
     ScheduleName, OptimizerName, TrackerName = name_of("schedule"), name_of("optimizer"), name_of("tracker")
+
+
+def _schedules(key: str) -> str:
+    """The schedules that read this key, for its description."""
+    return ", ".join(name for name in CHOICES["schedule"] if key in choice("schedule", name).keys)
 
 
 class TrainingConfig(Section):
@@ -52,7 +57,9 @@ class TrainingConfig(Section):
         " noam_factor * (d_model * warmup_steps)^-0.5",
     )
     noam_factor: float = Field(1.0, gt=0, le=100, description="noam: multiplies the learning rate")
-    min_learning_rate: float = Field(0.0, ge=0, lt=10, description="cosine, plateau: lowest learning rate")
+    min_learning_rate: float = Field(
+        0.0, ge=0, lt=10, description=f"{_schedules('min_learning_rate')}: lowest learning rate"
+    )
     warmup_steps: NonNegative = Field(
         4000, description="updates at the start in which the learning rate rises; usually at most a tenth of all"
     )
