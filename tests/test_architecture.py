@@ -446,7 +446,11 @@ def test_contributing_names_tests_that_exist_and_all_rooms_have_some() -> None:
 
 def test_no_file_is_long() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _modules()}
-    offences = [_place(path, length) for path, length in lengths.items() if length > LONGEST_FILE]
+    offences = [
+        f"{path.relative_to(ROOT)} has {length} lines, and at most {LONGEST_FILE}: move a part into another module"
+        for path, length in lengths.items()
+        if length > LONGEST_FILE
+    ]
     assert not offences, _told(offences)
 
 
@@ -457,7 +461,8 @@ def test_no_function_is_long() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or 0) - node.lineno + 1
                 if length > LONGEST_FUNCTION:
-                    offences.append(f"{_place(path, node.lineno)}  {node.name} has {length} lines")
+                    most = f"at most {LONGEST_FUNCTION}: move a part into another function"
+                    offences.append(f"{_place(path, node.lineno)}  {node.name} has {length} lines, and {most}")
     assert not offences, _told(offences)
 
 
