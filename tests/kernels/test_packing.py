@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from annotated_types import Le
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.parallel import DistributedDataParallel
@@ -112,7 +111,7 @@ class OnDevice(TorchDispatchMode):
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_the_longest_sentence_of_a_training_needs_nothing_from_the_cpu(positions: str) -> None:
     """A copy cannot be part of a CUDA graph, and the program waits for it."""
-    (most,) = (one.le for one in DataConfig.model_fields["max_length"].metadata if isinstance(one, Le))
+    most = DataConfig.model_json_schema()["properties"]["max_length"]["maximum"]
     sizes = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 1}
     config = ModelConfig.model_validate({**sizes, "positions": positions})
     with torch.device("meta"):
