@@ -35,6 +35,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 # Distributions with another import name.
 IMPORTED_AS = {
+    "pillow": "PIL",
     "pyyaml": "yaml",
     "python-mecab-ko": "mecab",
     "markdown-it-py": "markdown_it",
