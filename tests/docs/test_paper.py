@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import pytest
 
 import transformer_mt.model
-from scripts.mkdocs_hooks import _CODE, source_of, with_code
 from tests.docs.conftest import Block
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,39 +22,6 @@ def test_each_picture_of_a_page_is_there_for_light_and_dark() -> None:
     shown = re.findall(r"\]\((\w+-(light|dark)\.svg)#only-\2\)", text)
     assert {name for name, _ in shown} == {file.name for file in FOLDER.glob("*.svg")}
     assert len(shown) == text.count(".svg")
-
-
-def _unexplained(page: Path) -> list[str]:
-    """The constants of a file that code on the page uses, and that the page does not name."""
-    markdown, missing = page.read_text(encoding="utf-8"), []
-    for match in _CODE.finditer(markdown):
-        file, shown = match["file"], source_of(match["file"], match["name"] or "", bool(match["nodoc"]))
-        assigned = [node for node in ast.parse(source_of(file)).body if isinstance(node, ast.Assign | ast.AnnAssign)]
-        constants = {name.id for node in assigned for name in ast.walk(node) if _is_name(name, ast.Store)}
-        used = {name.id for name in ast.walk(ast.parse(shown)) if _is_name(name, ast.Load)}
-        rest = with_code(markdown.replace(match[0], ""))
-        names = sorted(one for one in constants & used if not re.search(rf"\b{one}\b", rest))
-        missing += [f"{page.name}: {match['name']} of {file} uses {name}" for name in names]
-    return missing
-
-
-def _is_name(node: ast.AST, context: type[ast.expr_context]) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, context)
-
-
-def test_code_on_a_page_uses_no_constant_that_the_page_does_not_name() -> None:
-    missing = [one for page in sorted(FOLDER.glob("*.md")) for one in _unexplained(page)]
-    assert not missing, "a reader cannot know these; write what they are into the page: " + "; ".join(missing)
-
-
-def test_a_constant_that_a_page_does_not_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.mkdocs_hooks.ROOT", tmp_path)
-    (tmp_path / "part.py").write_text("CHOICES = {'relu': max}\n\n\ndef part(name):\n    return CHOICES[name]\n")
-    page = tmp_path / "page.md"
-    page.write_text("{{ code part.py part }}\n")
-    assert _unexplained(page) == ["page.md: part of part.py uses CHOICES"]
-    page.write_text("{{ code part.py part }}\n\n`CHOICES` has the functions.\n")
-    assert _unexplained(page) == []
 
 
 @pytest.mark.slow
