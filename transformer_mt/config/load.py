@@ -139,14 +139,9 @@ def _short(corpus: Mapping[str, Any]) -> str:
     return " ".join([str(corpus["kind"]), *map(str, files[:1]), *(["..."] if files[1:] else [])])
 
 
-def flat_values(config: BaseModel) -> dict[str, Any]:
+def flat_values(config: BaseModel, exclude_defaults: bool = False) -> dict[str, Any]:
     """The values by key such as `training.learning_rate`; addresses without passwords and signatures."""
-    return flat(without_credentials_in(config.model_dump(mode="json")))
-
-
-def unusual_values(config: BaseModel) -> dict[str, Any]:
-    """As `flat_values`, without those that are the default."""
-    return flat(without_credentials_in(config.model_dump(mode="json", exclude_defaults=True)))
+    return flat(without_credentials_in(config.model_dump(mode="json", exclude_defaults=exclude_defaults)))
 
 
 def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ TARGET = 4  # cells for each source token: translations of twice the length, and
 USUAL = 2  # the same for translations of the same length
 LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting
 USUAL_LOGIT_BYTES = 11  # the same of a beam
-
-
 SCORED_TOKENS, ALIGNED_TOKENS = 2048, 12_288  # of given translations; of the scored, all logits exist at once
 GPU_SCORED_TOKENS, SCORED_LOGIT_BYTES = 32_768, 12  # the bytes of a logit with its logarithm, and a sum over models
 

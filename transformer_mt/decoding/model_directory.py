@@ -108,12 +108,12 @@ def require_no_export(folder: Path) -> None:
     """Raises TmtError if the folder has an export for CTranslate2 and no model."""
     if (folder / WEIGHTS).is_file():
         return
-    parts = {EXPORT_WEIGHTS: f"its weights, {EXPORT_WEIGHTS}", CONFIG: CONFIG}
-    missing = [shown for name, shown in parts.items() if not (folder / name).exists()]
-    if (folder / EXPORT).exists() and missing:
+    has_weights = (folder / EXPORT_WEIGHTS).exists()
+    if (folder / EXPORT).exists() and not (has_weights and (folder / CONFIG).exists()):
+        missing = CONFIG if has_weights else f"its weights, {EXPORT_WEIGHTS}"
         remedy = "Copy the whole folder again, or export the model again."
-        raise TmtError(f"an export for CTranslate2 without {missing[0]}", place=folder, remedy=remedy)
-    if (folder / EXPORT_WEIGHTS).exists():
+        raise TmtError(f"an export for CTranslate2 without {missing}", place=folder, remedy=remedy)
+    if has_weights:
         raise TmtError(
             "this is an export for CTranslate2, and here a model is needed",
             place=folder,

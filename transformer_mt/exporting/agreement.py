@@ -53,8 +53,11 @@ class Scores:
     losses:      of each line with two different translations: the score of ours minus that of theirs, by our engine
     """
 
-    differences: tuple[float, ...]
-    losses: tuple[float, ...]
+    differences: tuple[float, ...] = ()
+    losses: tuple[float, ...] = ()
+
+    def __add__(self, other: Scores) -> Scores:
+        return Scores(self.differences + other.differences, self.losses + other.losses)
 
     @property
     def difference(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.config.load import unusual_values
+from transformer_mt.config.load import flat_values
 from transformer_mt.config.runs import METRICS, RUNS
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.metrics import METRICS as MEASURES
@@ -122,7 +122,8 @@ def compare_runs(runs: str | Path | Sequence[str | Path] = ()) -> RunComparison:
     folders = _runs_among(paths_of(runs) if runs != () else _all_runs())
     origins, names = with_corpus_keys([Origin.of(folder) for folder in folders]), run_names(folders)
     known = [one.settings for one in origins if one.settings is not None]
-    unusual = {key for one in origins if one.config is not None for key in unusual_values(one.config)}
+    chosen = [flat_values(one.config, exclude_defaults=True) for one in origins if one.config is not None]
+    unusual = {key for values in chosen for key in values}
     keys = [key for key in dict.fromkeys(key for one in known for key in one) if _differs(known, key, unusual)]
     found = [
         summary_of(name, folder, origin, keys) for name, folder, origin in zip(names, folders, origins, strict=True)

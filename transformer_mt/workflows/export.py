@@ -6,8 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -282,16 +281,11 @@ def _compared(
         speed = {"tmt": number / seconds[0], "ctranslate2": number / seconds[1]}
         agreement = SearchAgreement(beam, share, _bleu(results, samples), speed)
         if exact:
-            found = [
-                scores(ours.turned(one.direction), engine.turned(one.direction), one.lines, result)
-                for result, one in zip(results, samples, strict=True)
-            ]
-            of_all = Scores(*(tuple(chain(*some)) for some in zip(*map(astuple, found), strict=True)))
+            found = Scores()
+            for result, one in zip(results, samples, strict=True):
+                found += scores(ours.turned(one.direction), engine.turned(one.direction), one.lines, result)
             agreement = replace(
-                agreement,
-                score_difference=of_all.difference,
-                disadvantage=of_all.disadvantage,
-                loss=of_all.loss,
+                agreement, score_difference=found.difference, disadvantage=found.disadvantage, loss=found.loss
             )
         searches.append(agreement)
     return searches

@@ -84,8 +84,8 @@ class Subtitles(Format):
     suffixes = (".srt", ".vtt")
 
     def blocks(self, text: str) -> list[Block]:
-        is_vtt, found, number = text.startswith("WEBVTT"), list[_Text](), line_numbers(text)
-        found += _texts(text, is_vtt)
+        is_vtt, number = text.startswith("WEBVTT"), line_numbers(text)
+        found = list(_texts(text, is_vtt))
         widths = sorted(columns(_HIDDEN.sub("", text[slice(*line)])) for one in found for line in one.lines)
         usual = widths[int(_USUAL * (len(widths) - 1))] if widths else 0
         layout = _Layout(is_vtt, max(_WIDTH, usual), LINE_END.search(text + "\n")[0])  # type: ignore[index]
@@ -147,8 +147,7 @@ def _sentences(texts: Sequence[_Text], document: str) -> Iterator[list[_Text]]:
 
     Where most texts end without a full stop, as automatic captions do, nothing shows where a sentence ends.
     """
-    shown = [unescape(_HIDDEN.sub("", document[one.lines[0][0] : one.lines[-1][1]])).strip() for one in texts]
-    shown = [regex.sub(r"\p{Cf}", "", one) for one in shown]
+    shown = [_HIDDEN.sub("", unescape(document[one.lines[0][0] : one.lines[-1][1]])).strip() for one in texts]
     is_clear = [not has_letters(one) or bool(_CLOSED.search(one) or _ASKED.search(one)) for one in shown]
     has_stop = [END_OF_SENTENCE.search(one) is not None for one in shown]
     ended = [clear or stop for clear, stop in zip(is_clear, has_stop, strict=True)]
@@ -273,7 +272,8 @@ class _Writer:
 
 
 def _is_break(part: Part) -> bool:
-    return part[0] == "mark" and "-->" in part[1] and "\n" in part[1].replace("\r", "\n")
+    """Whether it stands between two subtitles: no other mark goes on in another line."""
+    return part[0] == "mark" and LINE_END.search(part[1]) is not None
 
 
 def _name(tag: str) -> str:
